@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict gain,
     const Real* __restrict x,
@@ -15,9 +14,7 @@ static int forward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real((double(size_N) - 1.0));
-    const Real number_2 = Real(eps);
+) try {
     Scratch<Real> sum_1_memory(size_C);
     Real* __restrict sum_1 = sum_1_memory.entries;
     Scratch<Real> sum_2_memory(size_C);
@@ -30,7 +27,13 @@ static int forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_1_parts_memory(threads * size_C, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * size_C;
             Scratch<Real> sum_1_block_memory(size_C, 0);
             Real* __restrict sum_1_block = sum_1_block_memory.entries;
@@ -49,7 +52,7 @@ static int forward(
                     add_block(sum_1_block_memory, sum_1_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
     }
     // sum_2
@@ -58,7 +61,13 @@ static int forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, sum_1, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_2_part = sum_2_parts + thread * size_C;
             Scratch<Real> sum_2_block_memory(size_C, 0);
             Real* __restrict sum_2_block = sum_2_block_memory.entries;
@@ -77,7 +86,7 @@ static int forward(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
     // sum_3
@@ -86,7 +95,13 @@ static int forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_3_parts_memory(threads * size_C, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, sum_1, sum_2, rows, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_3_part = sum_3_parts + thread * size_C;
             Scratch<Real> sum_3_block_memory(size_C, 0);
             Real* __restrict sum_3_block = sum_3_block_memory.entries;
@@ -105,7 +120,7 @@ static int forward(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_3_parts, threads, size_C, sum_3);
     }
     // inv_std
@@ -113,7 +128,15 @@ static int forward(
         const int64_t tile = 2048;
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_N) - 1.0));
+            const Real number_2 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
@@ -125,13 +148,19 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     // xhat, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, sum_1, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -144,67 +173,25 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict gain,
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict gain,
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dx(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_std,
     const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
     Real* __restrict dx,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    const Real number_1 = Real((double(size_N) - 1.0));
+) try {
+    Scratch<Real> dgain_memory(size_C);
+    Real* __restrict dgain = dgain_memory.entries;
+    Scratch<Real> dbias_memory(size_C);
+    Real* __restrict dbias = dbias_memory.entries;
     // dgain, dbias
     {
         const int64_t rows = size_N;
@@ -213,7 +200,13 @@ static int backward(
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dgain_part = dgain_parts + thread * size_C;
             double* __restrict dbias_part = dbias_parts + thread * size_C;
             Scratch<Real> dgain_block_memory(size_C, 0);
@@ -237,7 +230,7 @@ static int backward(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -245,7 +238,14 @@ static int backward(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_N, dgain, dbias, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_N) - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -256,50 +256,232 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gain,
-    const float* __restrict inv_std,
-    const float* __restrict xhat,
-    float* __restrict dgain,
-    float* __restrict dbias,
-    float* __restrict dx,
+extern "C" int backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dgain
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gain,
-    const double* __restrict inv_std,
-    const double* __restrict xhat,
-    double* __restrict dgain,
-    double* __restrict dbias,
-    double* __restrict dx,
+extern "C" int backward_of_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
-}
+    return DONE;
+} CAUGHT
+
+extern "C" int backward_of_dgain_dbias(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    // dgain, dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    Real* __restrict dx,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    // dgain, dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    // dx
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_N) - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (dbias[i_C] / Real(size_N))) - ((dgain[i_C] / number_1) * xhat[(i_N) * size_C + i_C])));
+                        dx[(i_N) * size_C + i_C] = dx_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``batch_norm.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import batch_norm as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,10 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (6, 2, 1),
+    "backward_of_dx": (5, 2, 0),
+    "backward_of_dgain": (3, 2, 0),
+    "backward_of_dbias": (2, 2, 0),
+    "backward_of_dgain_dbias": (4, 2, 0),
     "backward": (7, 2, 0),
 }).run
 BatchNormForward = _module.BatchNormForward
@@ -27,7 +30,7 @@ BatchNormGradients = _module.BatchNormGradients
 
 
 def _forward(x, gain, bias, eps) -> BatchNormForward:
-    if not (_usable(x, gain, bias)):
+    if not _usable(x, gain, bias):
         return _of._forward(x, gain, bias, eps)
     _given = (x, gain, bias, eps)
     N = x.shape[0]
@@ -35,16 +38,81 @@ def _forward(x, gain, bias, eps) -> BatchNormForward:
     inv_std = x.new_empty(1, C)
     xhat = x.new_empty(N, C)
     y = x.new_empty(N, C)
-    if not _run(
-        "forward", (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
+    _done = _run(
+        "forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
         (C, N, eps),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return BatchNormForward(y, gain, inv_std, xhat)
 
 
+def _backward_of_dx(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx",
+        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormGradients(dx, None, None)
+
+
+def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    _done = _run("backward_of_dgain", (dy.contiguous(), xhat.contiguous(), dgain), (C, N))
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormGradients(None, dgain, None)
+
+
+def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dbias = dy.new_empty(C)
+    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N))
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormGradients(None, None, dbias)
+
+
+def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain_dbias",
+        (dy.contiguous(), xhat.contiguous(), dgain, dbias),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormGradients(None, dgain, dbias)
+
+
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
-    if not (needs[0] and needs[1] and needs[2] and _usable(dy, gain, inv_std, xhat)):
+    if not _usable(dy, gain, inv_std, xhat):
+        return _of._backward(dy, gain, inv_std, xhat, needs)
+    if needs[0] and not needs[1] and not needs[2]:
+        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
+    if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     N = dy.shape[0]
@@ -52,10 +120,19 @@ def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
     dgain = dy.new_empty(C)
     dbias = dy.new_empty(C)
     dx = dy.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dgain, dbias, dx),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            xhat.contiguous(),
+            dgain,
+            dbias,
+            dx,
+        ),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return BatchNormGradients(dx, dgain, dbias)

@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const Real* __restrict bias,
     const Real* __restrict gain,
@@ -17,7 +16,6 @@ static int forward_without_S(
     const double eps,
     const int threads
 ) {
-    const Real number_1 = Real(eps);
     Scratch<Real> sum_1_memory(size_C);
     Real* __restrict sum_1 = sum_1_memory.entries;
     Scratch<Real> mean_memory(size_C);
@@ -32,7 +30,13 @@ static int forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_1_parts_memory(threads * size_C, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * size_C;
             Scratch<Real> sum_1_block_memory(size_C, 0);
             Real* __restrict sum_1_block = sum_1_block_memory.entries;
@@ -51,7 +55,7 @@ static int forward_without_S(
                     add_block(sum_1_block_memory, sum_1_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
     }
     // mean
@@ -59,7 +63,13 @@ static int forward_without_S(
         const int64_t tile = 2048;
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(size_C, size_N, sum_1, mean, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
@@ -71,7 +81,7 @@ static int forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     // sum_2
     {
@@ -79,7 +89,13 @@ static int forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, mean, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_2_part = sum_2_parts + thread * size_C;
             Scratch<Real> sum_2_block_memory(size_C, 0);
             Real* __restrict sum_2_block = sum_2_block_memory.entries;
@@ -98,7 +114,7 @@ static int forward_without_S(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
     // sum_3
@@ -107,7 +123,13 @@ static int forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_3_parts_memory(threads * size_C, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, mean, sum_2, rows, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_3_part = sum_3_parts + thread * size_C;
             Scratch<Real> sum_3_block_memory(size_C, 0);
             Real* __restrict sum_3_block = sum_3_block_memory.entries;
@@ -126,7 +148,7 @@ static int forward_without_S(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_3_parts, threads, size_C, sum_3);
     }
     // inv_std
@@ -134,7 +156,14 @@ static int forward_without_S(
         const int64_t tile = 2048;
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
@@ -146,13 +175,19 @@ static int forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     // xhat, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, mean, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -165,13 +200,12 @@ static int forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict gain,
     const Real* __restrict x,
@@ -183,16 +217,20 @@ static int forward(
     const int64_t size_S,
     const double eps,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads);
-    }
-    const Real number_1 = Real(eps);
+) try {
+    if (size_S == 1) return forward_without_S(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads);
     // inv_std, xhat, y
     {
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
                 double sum_1_sum = 0;
@@ -263,69 +301,26 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict gain,
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict gain,
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward_without_S(
+static int backward_of_dx_without_S(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_std,
     const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
     Real* __restrict dx,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
 ) {
+    Scratch<Real> dgain_memory(size_C);
+    Real* __restrict dgain = dgain_memory.entries;
+    Scratch<Real> dbias_memory(size_C);
+    Real* __restrict dbias = dbias_memory.entries;
     // dgain, dbias
     {
         const int64_t rows = size_N;
@@ -334,7 +329,13 @@ static int backward_without_S(
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dgain_part = dgain_parts + thread * size_C;
             double* __restrict dbias_part = dbias_parts + thread * size_C;
             Scratch<Real> dgain_block_memory(size_C, 0);
@@ -358,7 +359,7 @@ static int backward_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -366,7 +367,13 @@ static int backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_N, dgain, dbias, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -377,13 +384,371 @@ static int backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dx,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dx_without_S(dy, gain, inv_std, xhat, dx, size_C, size_N, size_S, threads);
+    // dx
+    {
+        const int64_t rows = size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_N, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row;
+                double dgain_sum = 0;
+                double dbias_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_N; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_N);
+                        Real dgain_now = 0;
+                        Real dbias_now = 0;
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            #pragma omp simd reduction(+:dgain_now, dbias_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
+                                dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
+                            }
+                        }
+                        dgain_sum += dgain_now;
+                        dbias_sum += dbias_now;
+                    }
+                }
+                const Real dgain_here = Real(dgain_sum);
+                const Real dbias_here = Real(dbias_sum);
+                {
+                    const auto steady_1 = (gain[i_C] * inv_std[i_C]);
+                    const auto steady_2 = ((dgain_here / Real(size_N)) / Real(size_S));
+                    const auto steady_3 = ((dbias_here / Real(size_N)) / Real(size_S));
+                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - (steady_2 * xhat[((i_N) * size_C + i_C) * size_S + i_S])) - steady_3));
+                            dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dgain_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dgain
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dgain_without_S(dy, xhat, dgain, size_C, size_N, size_S, threads);
+    // dgain
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double dgain_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real dgain_now = 0;
+                        #pragma omp simd reduction(+:dgain_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                        dgain_sum += dgain_now;
+                    }
+                }
+                dgain_part[i_C] += dgain_sum;
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dbias_without_S(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dbias_without_S(dy, dbias, size_C, size_N, size_S, threads);
+    // dbias
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double dbias_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real dbias_now = 0;
+                        #pragma omp simd reduction(+:dbias_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
+                        }
+                        dbias_sum += dbias_now;
+                    }
+                }
+                dbias_part[i_C] += dbias_sum;
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dgain_dbias_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dgain, dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dgain_dbias(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dgain_dbias_without_S(dy, xhat, dgain, dbias, size_C, size_N, size_S, threads);
+    // dgain, dbias
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double dgain_sum = 0;
+                double dbias_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real dgain_now = 0;
+                        Real dbias_now = 0;
+                        #pragma omp simd reduction(+:dgain_now, dbias_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
+                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
+                        }
+                        dgain_sum += dgain_now;
+                        dbias_sum += dbias_now;
+                    }
+                }
+                dgain_part[i_C] += dgain_sum;
+                dbias_part[i_C] += dbias_sum;
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_std,
@@ -396,14 +761,99 @@ static int backward(
     const int64_t size_S,
     const int threads
 ) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads);
+    // dgain, dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
+    // dx
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (((dgain[i_C] / Real(size_N)) / Real(1)) * xhat[(i_N) * size_C + i_C])) - ((dbias[i_C] / Real(size_N)) / Real(1))));
+                        dx[(i_N) * size_C + i_C] = dx_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+}
+
+extern "C" int backward(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    Real* __restrict dx,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_without_S(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads);
     // dgain, dbias, dx
     {
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
                 double dgain_sum = 0;
@@ -441,56 +891,11 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gain,
-    const float* __restrict inv_std,
-    const float* __restrict xhat,
-    float* __restrict dgain,
-    float* __restrict dbias,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gain,
-    const double* __restrict inv_std,
-    const double* __restrict xhat,
-    double* __restrict dgain,
-    double* __restrict dbias,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const Real* __restrict x,
     Real* __restrict inv_std,
@@ -501,7 +906,6 @@ static int plain_forward_without_S(
     const double eps,
     const int threads
 ) {
-    const Real number_1 = Real(eps);
     Scratch<Real> sum_1_memory(size_C);
     Real* __restrict sum_1 = sum_1_memory.entries;
     Scratch<Real> mean_memory(size_C);
@@ -516,7 +920,13 @@ static int plain_forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_1_parts_memory(threads * size_C, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * size_C;
             Scratch<Real> sum_1_block_memory(size_C, 0);
             Real* __restrict sum_1_block = sum_1_block_memory.entries;
@@ -535,7 +945,7 @@ static int plain_forward_without_S(
                     add_block(sum_1_block_memory, sum_1_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
     }
     // mean
@@ -543,7 +953,13 @@ static int plain_forward_without_S(
         const int64_t tile = 2048;
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(size_C, size_N, sum_1, mean, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
@@ -555,7 +971,7 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     // sum_2
     {
@@ -563,7 +979,13 @@ static int plain_forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, mean, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_2_part = sum_2_parts + thread * size_C;
             Scratch<Real> sum_2_block_memory(size_C, 0);
             Real* __restrict sum_2_block = sum_2_block_memory.entries;
@@ -582,7 +1004,7 @@ static int plain_forward_without_S(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
     // sum_3
@@ -591,7 +1013,13 @@ static int plain_forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_3_parts_memory(threads * size_C, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, mean, sum_2, rows, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_3_part = sum_3_parts + thread * size_C;
             Scratch<Real> sum_3_block_memory(size_C, 0);
             Real* __restrict sum_3_block = sum_3_block_memory.entries;
@@ -610,7 +1038,7 @@ static int plain_forward_without_S(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_3_parts, threads, size_C, sum_3);
     }
     // inv_std
@@ -618,7 +1046,14 @@ static int plain_forward_without_S(
         const int64_t tile = 2048;
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
@@ -630,13 +1065,19 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     // xhat
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_N, mean, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -647,13 +1088,12 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict x,
     Real* __restrict inv_std,
     Real* __restrict xhat,
@@ -662,16 +1102,20 @@ static int plain_forward(
     const int64_t size_S,
     const double eps,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
-    }
-    const Real number_1 = Real(eps);
+) try {
+    if (size_S == 1) return plain_forward_without_S(x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
     // inv_std, xhat
     {
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_N, size_S, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
                 double sum_1_sum = 0;
@@ -738,50 +1182,11 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            x, inv_std, xhat, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            x, inv_std, xhat, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
@@ -804,7 +1209,13 @@ static int plain_backward_without_S(
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, y, size_C, rows, sum_1_parts, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * size_C;
             double* __restrict sum_2_part = sum_2_parts + thread * size_C;
             Scratch<Real> sum_1_block_memory(size_C, 0);
@@ -828,7 +1239,7 @@ static int plain_backward_without_S(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
@@ -836,7 +1247,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_N, sum_1, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -847,13 +1264,12 @@ static int plain_backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
     const Real* __restrict y,
@@ -862,15 +1278,19 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dy, inv_std, y, dx, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dy, inv_std, y, dx, size_C, size_N, size_S, threads);
     // dx
     {
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_N, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
                 double sum_1_sum = 0;
@@ -906,46 +1326,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict inv_std,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, inv_std, y, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict inv_std,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, inv_std, y, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``batch_norm_biased.py`` with the same name, which is c
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import batch_norm_biased as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,10 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (6, 3, 1),
+    "backward_of_dx": (5, 3, 0),
+    "backward_of_dgain": (3, 3, 0),
+    "backward_of_dbias": (2, 3, 0),
+    "backward_of_dgain_dbias": (4, 3, 0),
     "backward": (7, 3, 0),
     "plain_forward": (3, 3, 1),
     "plain_backward": (4, 3, 0),
@@ -29,7 +32,7 @@ BatchNormBiasedGradients = _module.BatchNormBiasedGradients
 
 
 def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
-    if not (_usable(x, gain, bias)):
+    if not _usable(x, gain, bias):
         return _of._forward(x, gain, bias, eps)
     _given = (x, gain, bias, eps)
     N = x.shape[0]
@@ -42,16 +45,85 @@ def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
     inv_std = x.new_empty(1, C, 1)
     xhat = x.new_empty(N, C, S)
     y = x.new_empty(N, C, S)
-    if not _run(
-        "forward", (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
+    _done = _run(
+        "forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
         (C, N, S, eps),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return BatchNormBiasedForward(y, gain, inv_std, xhat)
 
 
+def _backward_of_dx(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dx = dy.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dx",
+        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormBiasedGradients(dx, None, None)
+
+
+def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    _done = _run("backward_of_dgain", (dy.contiguous(), xhat.contiguous(), dgain), (C, N, S))
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormBiasedGradients(None, dgain, None)
+
+
+def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dbias = dy.new_empty(C)
+    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N, S))
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormBiasedGradients(None, None, dbias)
+
+
+def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain_dbias",
+        (dy.contiguous(), xhat.contiguous(), dgain, dbias),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormBiasedGradients(None, dgain, dbias)
+
+
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
-    if not (needs[0] and needs[1] and needs[2] and _usable(dy, gain, inv_std, xhat)):
+    if not _usable(dy, gain, inv_std, xhat):
+        return _of._backward(dy, gain, inv_std, xhat, needs)
+    if needs[0] and not needs[1] and not needs[2]:
+        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
+    if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     N = dy.shape[0]
@@ -60,17 +132,26 @@ def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
     dgain = dy.new_empty(C)
     dbias = dy.new_empty(C)
     dx = dy.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dgain, dbias, dx),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            xhat.contiguous(),
+            dgain,
+            dbias,
+            dx,
+        ),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return BatchNormBiasedGradients(dx, dgain, dbias)
 
 
 def _plain_forward(x, eps) -> tuple:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._plain_forward(x, eps)
     _given = (x, eps)
     N = x.shape[0]
@@ -78,21 +159,25 @@ def _plain_forward(x, eps) -> tuple:
     C = x.shape[1]
     inv_std = x.new_empty(1, C, 1)
     xhat = x.new_empty(N, C, S)
-    if not _run("plain_forward", (x.contiguous(), inv_std, xhat), (C, N, S, eps)):
+    _done = _run("plain_forward", (x.contiguous(), inv_std, xhat), (C, N, S, eps))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (xhat, inv_std,)
+    return (xhat, inv_std)
 
 
 def _plain_backward(dy, inv_std, y) -> tuple:
-    if not (_usable(dy, inv_std, y)):
+    if not _usable(dy, inv_std, y):
         return _of._plain_backward(dy, inv_std, y)
     _given = (dy, inv_std, y)
     N = dy.shape[0]
     S = dy.shape[2]
     C = dy.shape[1]
     dx = dy.new_empty(N, C, S)
-    if not _run(
-        "plain_backward", (dy.contiguous(), inv_std.contiguous(), y.contiguous(), dx), (C, N, S),
-    ):
+    _done = _run(
+        "plain_backward",
+        (dy.contiguous(), inv_std.contiguous(), y.contiguous(), dx),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None,)
+    return (dx, None, None)

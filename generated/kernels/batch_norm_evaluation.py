@@ -7,9 +7,8 @@ Each function is that of ``batch_norm_evaluation.py`` with the same name, which 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import batch_norm_evaluation as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,10 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (7, 3, 1),
+    "backward_of_dx": (4, 3, 0),
+    "backward_of_dgain": (5, 3, 0),
+    "backward_of_dbias": (2, 3, 0),
+    "backward_of_dgain_dbias": (6, 3, 0),
     "backward": (8, 3, 0),
     "plain_forward": (5, 3, 1),
     "plain_backward": (3, 3, 0),
@@ -29,7 +32,7 @@ BatchNormEvaluationGradients = _module.BatchNormEvaluationGradients
 
 
 def _forward(x, running_mean, running_var, gain, bias, eps) -> BatchNormEvaluationForward:
-    if not (_usable(x, running_mean, running_var, gain, bias)):
+    if not _usable(x, running_mean, running_var, gain, bias):
         return _of._forward(x, running_mean, running_var, gain, bias, eps)
     _given = (x, running_mean, running_var, gain, bias, eps)
     C = x.shape[1]
@@ -41,17 +44,104 @@ def _forward(x, running_mean, running_var, gain, bias, eps) -> BatchNormEvaluati
         bias = x.new_full((), 0).expand(C)
     inv_std = x.new_empty(C)
     y = x.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "forward",
-        (bias.contiguous(), gain.contiguous(), running_mean.contiguous(), running_var.contiguous(), x.contiguous(), inv_std, y),
+        (
+            bias.contiguous(),
+            gain.contiguous(),
+            running_mean.contiguous(),
+            running_var.contiguous(),
+            x.contiguous(),
+            inv_std,
+            y,
+        ),
         (C, N, S, eps),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return BatchNormEvaluationForward(y, x, running_mean, gain, inv_std)
 
 
+def _backward_of_dx(dy, x, running_mean, gain, inv_std, needs):
+    _given = (dy, x, running_mean, gain, inv_std, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    S = dy.shape[2]
+    dx = dy.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dx",
+        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), dx),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormEvaluationGradients(dx, None, None)
+
+
+def _backward_of_dgain(dy, x, running_mean, gain, inv_std, needs):
+    _given = (dy, x, running_mean, gain, inv_std, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    S = dy.shape[2]
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain",
+        (dy.contiguous(), inv_std.contiguous(), running_mean.contiguous(), x.contiguous(), dgain),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormEvaluationGradients(None, dgain, None)
+
+
+def _backward_of_dbias(dy, x, running_mean, gain, inv_std, needs):
+    _given = (dy, x, running_mean, gain, inv_std, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    S = dy.shape[2]
+    dbias = dy.new_empty(C)
+    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N, S))
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormEvaluationGradients(None, None, dbias)
+
+
+def _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs):
+    _given = (dy, x, running_mean, gain, inv_std, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    S = dy.shape[2]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain_dbias",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            running_mean.contiguous(),
+            x.contiguous(),
+            dgain,
+            dbias,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BatchNormEvaluationGradients(None, dgain, dbias)
+
+
 def _backward(dy, x, running_mean, gain, inv_std, needs) -> BatchNormEvaluationGradients:
-    if not (needs[0] and needs[3] and needs[4] and _usable(dy, x, running_mean, gain, inv_std)):
+    if not _usable(dy, x, running_mean, gain, inv_std):
+        return _of._backward(dy, x, running_mean, gain, inv_std, needs)
+    if needs[0] and not needs[3] and not needs[4]:
+        return _backward_of_dx(dy, x, running_mean, gain, inv_std, needs)
+    if not needs[0] and needs[3] and not needs[4]:
+        return _backward_of_dgain(dy, x, running_mean, gain, inv_std, needs)
+    if not needs[0] and not needs[3] and needs[4]:
+        return _backward_of_dbias(dy, x, running_mean, gain, inv_std, needs)
+    if not needs[0] and needs[3] and needs[4]:
+        return _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs)
+    if not (needs[0] and needs[3] and needs[4]):
         return _of._backward(dy, x, running_mean, gain, inv_std, needs)
     _given = (dy, x, running_mean, gain, inv_std, needs)
     C = dy.shape[1]
@@ -60,17 +150,27 @@ def _backward(dy, x, running_mean, gain, inv_std, needs) -> BatchNormEvaluationG
     dgain = dy.new_empty(C)
     dbias = dy.new_empty(C)
     dx = dy.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), running_mean.contiguous(), x.contiguous(), dgain, dbias, dx),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            running_mean.contiguous(),
+            x.contiguous(),
+            dgain,
+            dbias,
+            dx,
+        ),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return BatchNormEvaluationGradients(dx, dgain, dbias)
 
 
 def _plain_forward(x, running_mean, running_var, eps) -> tuple:
-    if not (_usable(x, running_mean, running_var)):
+    if not _usable(x, running_mean, running_var):
         return _of._plain_forward(x, running_mean, running_var, eps)
     _given = (x, running_mean, running_var, eps)
     C = x.shape[1]
@@ -78,23 +178,25 @@ def _plain_forward(x, running_mean, running_var, eps) -> tuple:
     S = x.shape[2]
     inv_std = x.new_empty(C)
     xhat = x.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_forward",
         (running_mean.contiguous(), running_var.contiguous(), x.contiguous(), inv_std, xhat),
         (C, N, S, eps),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (xhat, inv_std,)
+    return (xhat, inv_std)
 
 
 def _plain_backward(dy, inv_std) -> tuple:
-    if not (_usable(dy, inv_std)):
+    if not _usable(dy, inv_std):
         return _of._plain_backward(dy, inv_std)
     _given = (dy, inv_std)
     C = dy.shape[1]
     N = dy.shape[0]
     S = dy.shape[2]
     dx = dy.new_empty(N, C, S)
-    if not _run("plain_backward", (dy.contiguous(), inv_std.contiguous(), dx), (C, N, S)):
+    _done = _run("plain_backward", (dy.contiguous(), inv_std.contiguous(), dx), (C, N, S))
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None,)
+    return (dx, None, None)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict logits,
     const Real* __restrict pos_weight,
     const Real* __restrict target,
@@ -13,7 +12,7 @@ static int forward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -22,7 +21,13 @@ static int forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, size_C, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -40,63 +45,105 @@ static int forward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict logits,
-    const float* __restrict pos_weight,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict loss,
+extern "C" int backward_of_dlogits(
+    const Real* __restrict dloss,
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<float>(
-            logits, pos_weight, target, weight, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = ((-(steady_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict logits,
-    const double* __restrict pos_weight,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict loss,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<double>(
-            logits, pos_weight, target, weight, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, weight, dtarget, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = ((-(steady_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict logits,
     const Real* __restrict pos_weight,
@@ -107,12 +154,18 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -126,62 +179,229 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict logits,
-    const float* __restrict pos_weight,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
+extern "C" int loss_and_dlogits_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                            const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict logits,
-    const double* __restrict pos_weight,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
+extern "C" int loss_and_dlogits(
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_forward(
+extern "C" int loss_and_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dtarget, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int plain_forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -190,7 +410,13 @@ static int plain_forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, size_C, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -208,59 +434,101 @@ static int plain_forward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict loss,
+extern "C" int plain_backward_of_dlogits(
+    const Real* __restrict dloss,
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<float>(
-            logits, target, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = (steady_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int plain_forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict loss,
+extern "C" int plain_backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict logits,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<double>(
-            logits, target, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, dtarget, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = (-(steady_1 * logits[(i_N) * size_C + i_C]));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -269,12 +537,18 @@ static int plain_backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -288,46 +562,212 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
+extern "C" int plain_loss_and_dlogits_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, logits, target, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
+                            const Real dlogits_now = (number_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                            const Real dtarget_now = (-(number_1 * logits[(i_N) * size_C + i_C]));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
+extern "C" int plain_loss_and_dlogits(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, logits, target, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
+                            const Real dlogits_now = (number_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int plain_loss_and_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
+                            const Real dtarget_now = (-(number_1 * logits[(i_N) * size_C + i_C]));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

@@ -7,29 +7,38 @@ Each function is that of ``bce_with_logits.py`` with the same name, which is cal
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import bce_with_logits as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "cd0cdee41dc81c3aa012d018ff76463169a2b944681d8ae1bbd7acc94d5dc3de",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
+    "backward_of_dlogits": (6, 2, 0),
+    "backward_of_dtarget": (5, 2, 0),
     "backward": (7, 2, 0),
+    "loss_and_dlogits_dtarget": (7, 2, 0),
+    "loss_and_dlogits": (6, 2, 0),
+    "loss_and_dtarget": (6, 2, 0),
     "plain_forward": (3, 2, 0),
+    "plain_backward_of_dlogits": (4, 2, 0),
+    "plain_backward_of_dtarget": (3, 2, 0),
     "plain_backward": (5, 2, 0),
+    "plain_loss_and_dlogits_dtarget": (5, 2, 0),
+    "plain_loss_and_dlogits": (4, 2, 0),
+    "plain_loss_and_dtarget": (4, 2, 0),
 }).run
 BCEWithLogitsForward = _module.BCEWithLogitsForward
 BCEWithLogitsGradients = _module.BCEWithLogitsGradients
 
 
 def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsForward:
-    if not (_usable(logits, target, weight, pos_weight)):
+    if not _usable(logits, target, weight, pos_weight):
         return _of._forward(logits, target, weight, pos_weight)
     _given = (logits, target, weight, pos_weight)
     N = logits.shape[0]
@@ -39,55 +48,305 @@ def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsForward:
     if pos_weight is None:
         pos_weight = logits.new_full((), 1).expand(C)
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (logits.contiguous(), pos_weight.contiguous(), target.contiguous(), weight.contiguous(), loss),
+        (
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            loss,
+        ),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return BCEWithLogitsForward(loss, logits, target, weight, pos_weight)
 
 
+def _backward_of_dlogits(dloss, logits, target, weight, pos_weight, needs):
+    _given = (dloss, logits, target, weight, pos_weight, needs)
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dlogits = dloss.new_empty(N, C)
+    _done = _run(
+        "backward_of_dlogits",
+        (
+            dloss.contiguous(),
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BCEWithLogitsGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs):
+    _given = (dloss, logits, target, weight, pos_weight, needs)
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dtarget = dloss.new_empty(N, C)
+    _done = _run(
+        "backward_of_dtarget",
+        (
+            dloss.contiguous(),
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            weight.contiguous(),
+            dtarget,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BCEWithLogitsGradients(None, dtarget)
+
+
 def _backward(dloss, logits, target, weight, pos_weight, needs) -> BCEWithLogitsGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, logits, target, weight, pos_weight)):
+    if not _usable(dloss, logits, target, weight, pos_weight):
+        return _of._backward(dloss, logits, target, weight, pos_weight, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dloss, logits, target, weight, pos_weight, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, logits, target, weight, pos_weight, needs)
     _given = (dloss, logits, target, weight, pos_weight, needs)
     N = logits.shape[0]
     C = logits.shape[1]
     dlogits = dloss.new_empty(N, C)
     dtarget = dloss.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), logits.contiguous(), pos_weight.contiguous(), target.contiguous(), weight.contiguous(), dlogits, dtarget),
+        (
+            dloss.contiguous(),
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+        ),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return BCEWithLogitsGradients(dlogits, dtarget)
 
 
+def _loss_and_dlogits_dtarget(logits, target, weight, pos_weight):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
+    dlogits = logits.new_empty(N, C)
+    dtarget = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dlogits_dtarget",
+        (
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+            loss,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _loss_and_dlogits(logits, target, weight, pos_weight):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
+    dlogits = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dlogits",
+        (
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            loss,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _loss_and_dtarget(logits, target, weight, pos_weight):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
+    dtarget = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dtarget",
+        (
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dtarget,
+            loss,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
 def _plain_forward(logits, target) -> tuple:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._plain_forward(logits, target)
     _given = (logits, target)
     N = logits.shape[0]
     C = logits.shape[1]
     loss = logits.new_empty(())
-    if not _run("plain_forward", (logits.contiguous(), target.contiguous(), loss), (C, N)):
+    _done = _run("plain_forward", (logits.contiguous(), target.contiguous(), loss), (C, N))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, logits, target,)
+    return (loss, logits, target)
+
+
+def _plain_backward_of_dlogits(dloss, logits, target, needs):
+    _given = (dloss, logits, target, needs)
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dlogits = dloss.new_empty(N, C)
+    _done = _run(
+        "plain_backward_of_dlogits",
+        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
+        (C, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (dlogits, None)
+
+
+def _plain_backward_of_dtarget(dloss, logits, target, needs):
+    _given = (dloss, logits, target, needs)
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dtarget = dloss.new_empty(N, C)
+    _done = _run(
+        "plain_backward_of_dtarget",
+        (dloss.contiguous(), logits.contiguous(), dtarget),
+        (C, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dtarget)
 
 
 def _plain_backward(dloss, logits, target, needs) -> tuple:
-    if not (needs[0] and needs[1] and _usable(dloss, logits, target)):
+    if not _usable(dloss, logits, target):
+        return _of._plain_backward(dloss, logits, target, needs)
+    if needs[0] and not needs[1]:
+        return _plain_backward_of_dlogits(dloss, logits, target, needs)
+    if not needs[0] and needs[1]:
+        return _plain_backward_of_dtarget(dloss, logits, target, needs)
+    if not (needs[0] and needs[1]):
         return _of._plain_backward(dloss, logits, target, needs)
     _given = (dloss, logits, target, needs)
     N = logits.shape[0]
     C = logits.shape[1]
     dlogits = dloss.new_empty(N, C)
     dtarget = dloss.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget), (C, N),
-    ):
+        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
+        (C, N),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dlogits, dtarget,)
+    return (dlogits, dtarget)
+
+
+def _plain_loss_and_dlogits_dtarget(logits, target, weight, pos_weight):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dlogits = logits.new_empty(N, C)
+    dtarget = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits_dtarget",
+        (logits.contiguous(), target.contiguous(), dlogits, dtarget, loss),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _plain_loss_and_dlogits(logits, target, weight, pos_weight):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dlogits = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (logits.contiguous(), target.contiguous(), dlogits, loss),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _plain_loss_and_dtarget(logits, target, weight, pos_weight):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dtarget = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dtarget",
+        (logits.contiguous(), target.contiguous(), dtarget, loss),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
+def _takes_plain(logits, target, weight, pos_weight) -> bool:
+    return weight is None and pos_weight is None
+
+
+BCEWithLogitsFunction = _AtOnce(
+    _of.BCEWithLogitsFunction,
+    _takes_plain,
+    {
+        (True, True, False, False): _loss_and_dlogits_dtarget,
+        (True, False, False, False): _loss_and_dlogits,
+        (False, True, False, False): _loss_and_dtarget,
+    },
+    {
+        (True, True, False, False): _plain_loss_and_dlogits_dtarget,
+        (True, False, False, False): _plain_loss_and_dlogits,
+        (False, True, False, False): _plain_loss_and_dtarget,
+    },
+)

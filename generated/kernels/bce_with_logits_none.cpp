@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict logits,
     const Real* __restrict pos_weight,
     const Real* __restrict target,
@@ -13,12 +12,18 @@ static int forward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, losses, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -29,51 +34,85 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict logits,
-    const float* __restrict pos_weight,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict losses,
+extern "C" int backward_of_dlogits(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<float>(
-            logits, pos_weight, target, weight, losses, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, target, weight, dlogits, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = ((-(dlosses[(i_N) * size_C + i_C] * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict logits,
-    const double* __restrict pos_weight,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict losses,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict pos_weight,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<double>(
-            logits, pos_weight, target, weight, losses, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, weight, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = ((-(dlosses[(i_N) * size_C + i_C] * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dlosses,
     const Real* __restrict logits,
     const Real* __restrict pos_weight,
@@ -84,12 +123,18 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, target, weight, dlogits, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -102,67 +147,30 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dlosses,
-    const float* __restrict logits,
-    const float* __restrict pos_weight,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dlosses, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dlosses,
-    const double* __restrict logits,
-    const double* __restrict pos_weight,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dlosses, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     Real* __restrict losses,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, losses, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -173,47 +181,81 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict losses,
+extern "C" int plain_backward_of_dlogits(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<float>(
-            logits, target, losses, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = (dlosses[(i_N) * size_C + i_C] * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int plain_forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict losses,
+extern "C" int plain_backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<double>(
-            logits, target, losses, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = (-(dlosses[(i_N) * size_C + i_C] * logits[(i_N) * size_C + i_C]));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dlosses,
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -222,12 +264,18 @@ static int plain_backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -240,46 +288,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dlosses,
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dlosses, logits, target, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dlosses,
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dlosses, logits, target, dlogits, dtarget, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

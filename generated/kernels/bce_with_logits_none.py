@@ -7,9 +7,8 @@ Each function is that of ``bce_with_logits_none.py`` with the same name, which i
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import bce_with_logits_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,8 +19,12 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
+    "backward_of_dlogits": (6, 2, 0),
+    "backward_of_dtarget": (5, 2, 0),
     "backward": (7, 2, 0),
     "plain_forward": (3, 2, 0),
+    "plain_backward_of_dlogits": (4, 2, 0),
+    "plain_backward_of_dtarget": (3, 2, 0),
     "plain_backward": (5, 2, 0),
 }).run
 BCEWithLogitsNoneForward = _module.BCEWithLogitsNoneForward
@@ -29,7 +32,7 @@ BCEWithLogitsNoneGradients = _module.BCEWithLogitsNoneGradients
 
 
 def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsNoneForward:
-    if not (_usable(logits, target, weight, pos_weight)):
+    if not _usable(logits, target, weight, pos_weight):
         return _of._forward(logits, target, weight, pos_weight)
     _given = (logits, target, weight, pos_weight)
     N = logits.shape[0]
@@ -39,55 +42,159 @@ def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsNoneForward:
     if pos_weight is None:
         pos_weight = logits.new_full((), 1).expand(C)
     losses = logits.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "forward",
-        (logits.contiguous(), pos_weight.contiguous(), target.contiguous(), weight.contiguous(), losses),
+        (
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            losses,
+        ),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return BCEWithLogitsNoneForward(losses, logits, target, weight, pos_weight)
 
 
+def _backward_of_dlogits(dlosses, logits, target, weight, pos_weight, needs):
+    _given = (dlosses, logits, target, weight, pos_weight, needs)
+    C = dlosses.shape[1]
+    N = dlosses.shape[0]
+    dlogits = dlosses.new_empty(N, C)
+    _done = _run(
+        "backward_of_dlogits",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BCEWithLogitsNoneGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dlosses, logits, target, weight, pos_weight, needs):
+    _given = (dlosses, logits, target, weight, pos_weight, needs)
+    C = dlosses.shape[1]
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N, C)
+    _done = _run(
+        "backward_of_dtarget",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            weight.contiguous(),
+            dtarget,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return BCEWithLogitsNoneGradients(None, dtarget)
+
+
 def _backward(dlosses, logits, target, weight, pos_weight, needs) -> BCEWithLogitsNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, logits, target, weight, pos_weight)):
+    if not _usable(dlosses, logits, target, weight, pos_weight):
+        return _of._backward(dlosses, logits, target, weight, pos_weight, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dlosses, logits, target, weight, pos_weight, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, logits, target, weight, pos_weight, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, logits, target, weight, pos_weight, needs)
     _given = (dlosses, logits, target, weight, pos_weight, needs)
     C = dlosses.shape[1]
     N = dlosses.shape[0]
     dlogits = dlosses.new_empty(N, C)
     dtarget = dlosses.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
-        (dlosses.contiguous(), logits.contiguous(), pos_weight.contiguous(), target.contiguous(), weight.contiguous(), dlogits, dtarget),
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            pos_weight.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+        ),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 
 
 def _plain_forward(logits, target) -> tuple:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._plain_forward(logits, target)
     _given = (logits, target)
     C = logits.shape[1]
     N = logits.shape[0]
     losses = logits.new_empty(N, C)
-    if not _run("plain_forward", (logits.contiguous(), target.contiguous(), losses), (C, N)):
+    _done = _run("plain_forward", (logits.contiguous(), target.contiguous(), losses), (C, N))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (losses, logits, target,)
+    return (losses, logits, target)
+
+
+def _plain_backward_of_dlogits(dlosses, logits, target, needs):
+    _given = (dlosses, logits, target, needs)
+    C = dlosses.shape[1]
+    N = dlosses.shape[0]
+    dlogits = dlosses.new_empty(N, C)
+    _done = _run(
+        "plain_backward_of_dlogits",
+        (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
+        (C, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (dlogits, None)
+
+
+def _plain_backward_of_dtarget(dlosses, logits, target, needs):
+    _given = (dlosses, logits, target, needs)
+    C = dlosses.shape[1]
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N, C)
+    _done = _run(
+        "plain_backward_of_dtarget",
+        (dlosses.contiguous(), logits.contiguous(), dtarget),
+        (C, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dtarget)
 
 
 def _plain_backward(dlosses, logits, target, needs) -> tuple:
-    if not (needs[0] and needs[1] and _usable(dlosses, logits, target)):
+    if not _usable(dlosses, logits, target):
+        return _of._plain_backward(dlosses, logits, target, needs)
+    if needs[0] and not needs[1]:
+        return _plain_backward_of_dlogits(dlosses, logits, target, needs)
+    if not needs[0] and needs[1]:
+        return _plain_backward_of_dtarget(dlosses, logits, target, needs)
+    if not (needs[0] and needs[1]):
         return _of._plain_backward(dlosses, logits, target, needs)
     _given = (dlosses, logits, target, needs)
     C = dlosses.shape[1]
     N = dlosses.shape[0]
     dlogits = dlosses.new_empty(N, C)
     dtarget = dlosses.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget), (C, N),
-    ):
+        (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
+        (C, N),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dlogits, dtarget,)
+    return (dlogits, dtarget)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict product_1,
     Real* __restrict probs,
@@ -13,13 +12,19 @@ static int forward(
     const int64_t size_T,
     const double scale,
     const int threads
-) {
-    const Real number_1 = Real(scale);
+) try {
     // probs
     {
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, product_1, probs, size_S, size_T, scale, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(scale);
             Scratch<Real> scores_chosen_memory(size_S, 0);
             Real* __restrict scores_chosen = scores_chosen_memory.entries;
             Scratch<Real> exp_scores_chosen_shifted_memory(size_S, 0);
@@ -36,9 +41,9 @@ static int forward(
                         Real probs_kept_now = 0;
                         #pragma omp simd reduction(+:probs_kept_now) reduction(max:peak_2_raw_now) reduction(|:peak_2_raw_unordered)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real scores_chosen_now = ((((Real(-infinity) < bias[((i_B) * size_T + i_T) * size_S + i_S]) ? Real(1) : Real(0)) != Real(0)) ? (bias[((i_B) * size_T + i_T) * size_S + i_S] + (number_1 * product_1[((i_B) * size_T + i_T) * size_S + i_S])) : Real(-infinity));
+                            const Real scores_chosen_now = choose((choose((Real(-infinity) < bias[((i_B) * size_T + i_T) * size_S + i_S]), Real(1), Real(0)) != Real(0)), (bias[((i_B) * size_T + i_T) * size_S + i_S] + (number_1 * product_1[((i_B) * size_T + i_T) * size_S + i_S])), Real(-infinity));
                             scores_chosen[i_S] = scores_chosen_now;
-                            probs_kept_now += ((((Real(-infinity) < bias[((i_B) * size_T + i_T) * size_S + i_S]) ? Real(1) : Real(0)) != Real(0)) ? Real(1) : Real(0));
+                            probs_kept_now += choose((choose((Real(-infinity) < bias[((i_B) * size_T + i_T) * size_S + i_S]), Real(1), Real(0)) != Real(0)), Real(1), Real(0));
                             const Real peak_2_raw_value = scores_chosen_now;
                             peak_2_raw_now = peak_2_raw_value > peak_2_raw_now ? peak_2_raw_value : peak_2_raw_now;
                             peak_2_raw_unordered |= peak_2_raw_value != peak_2_raw_value;
@@ -50,7 +55,7 @@ static int forward(
                 const Real peak_2_raw_here = unless(peak_2_raw_unordered, peak_2_raw_now);
                 double sum_3_sum = 0;
                 {
-                    const auto steady_2 = (((-peak_2_raw_here) == Real(infinity)) ? Real(0) : peak_2_raw_here);
+                    const auto steady_2 = choose(((-peak_2_raw_here) == Real(infinity)), Real(0), peak_2_raw_here);
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
                         Real sum_3_now = 0;
@@ -65,7 +70,7 @@ static int forward(
                 }
                 const Real sum_3_here = Real(sum_3_sum);
                 {
-                    const auto steady_2 = (sum_3_here + ((probs_kept_here == Real(0)) ? Real(1) : Real(0)));
+                    const auto steady_2 = (sum_3_here + choose((probs_kept_here == Real(0)), Real(1), Real(0)));
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                         const Real probs_now = (exp_scores_chosen_shifted[i_S] / steady_2);
@@ -73,51 +78,12 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict product_1,
-    float* __restrict probs,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias, product_1, probs, size_B, size_S, size_T, scale, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict product_1,
-    double* __restrict probs,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias, product_1, probs, size_B, size_S, size_T, scale, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dkey_dvalue_dbias(
     const Real* __restrict dprobs,
     const Real* __restrict probs,
     Real* __restrict dbias,
@@ -125,12 +91,18 @@ static int backward(
     const int64_t size_S,
     const int64_t size_T,
     const int threads
-) {
+) try {
     // dbias
     {
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dbias, size_S, size_T, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
@@ -156,66 +128,32 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dprobs,
-    const float* __restrict probs,
-    float* __restrict dbias,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dprobs, probs, dbias, size_B, size_S, size_T, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dprobs,
-    const double* __restrict probs,
-    double* __restrict dbias,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dprobs, probs, dbias, size_B, size_S, size_T, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward_2(
-    const Real* __restrict product_2,
+extern "C" int backward_of_dkey_dvalue_dbias_2(
     const Real* __restrict product_3,
     Real* __restrict dkey,
-    Real* __restrict dquery,
     const int64_t size_B,
     const int64_t size_E,
     const int64_t size_S,
-    const int64_t size_T,
     const double scale,
     const int threads
-) {
-    const Real number_1 = Real(scale);
+) try {
     // dkey
     {
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(scale);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_S = row % size_S;
                 const int64_t i_B = (row / size_S);
@@ -227,68 +165,123 @@ static int backward_2(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward(
+    const Real* __restrict dprobs,
+    const Real* __restrict probs,
+    Real* __restrict dbias,
+    const int64_t size_B,
+    const int64_t size_S,
+    const int64_t size_T,
+    const int threads
+) try {
+    // dbias
+    {
+        const int64_t rows = size_B * size_T;
+        const int64_t work = size_B * size_S * size_T;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dbias, size_S, size_T, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_T = row % size_T;
+                const int64_t i_B = (row / size_T);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_1 = sum_1_here;
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dbias_now = (probs[((i_B) * size_T + i_T) * size_S + i_S] * (dprobs[((i_B) * size_T + i_T) * size_S + i_S] - steady_1));
+                        dbias[((i_B) * size_T + i_T) * size_S + i_S] = dbias_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward_2(
+    const Real* __restrict product_2,
+    const Real* __restrict product_3,
+    Real* __restrict dkey,
+    Real* __restrict dquery,
+    const int64_t size_B,
+    const int64_t size_E,
+    const int64_t size_S,
+    const int64_t size_T,
+    const double scale,
+    const int threads
+) try {
+    // dkey
+    {
+        const int64_t rows = size_B * size_S;
+        const int64_t work = size_B * size_E * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(scale);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_S = row % size_S;
+                const int64_t i_B = (row / size_S);
+                {
+                    #pragma omp simd
+                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
+                        const Real dkey_now = (number_1 * product_3[((i_B) * size_S + i_S) * size_E + i_E]);
+                        dkey[((i_B) * size_S + i_S) * size_E + i_E] = dkey_now;
+                    }
+                }
+            }
+        }
     }
     // dquery
     {
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_E * size_T;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_2 = Real(scale);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
                 {
                     #pragma omp simd
                     for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real dquery_now = (number_1 * product_2[((i_B) * size_T + i_T) * size_E + i_E]);
+                        const Real dquery_now = (number_2 * product_2[((i_B) * size_T + i_T) * size_E + i_E]);
                         dquery[((i_B) * size_T + i_T) * size_E + i_E] = dquery_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_2_float(
-    const float* __restrict product_2,
-    const float* __restrict product_3,
-    float* __restrict dkey,
-    float* __restrict dquery,
-    const int64_t size_B,
-    const int64_t size_E,
-    const int64_t size_S,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) {
-    try {
-        return backward_2<float>(
-            product_2, product_3, dkey, dquery, size_B, size_E, size_S, size_T, scale, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_2_double(
-    const double* __restrict product_2,
-    const double* __restrict product_3,
-    double* __restrict dkey,
-    double* __restrict dquery,
-    const int64_t size_B,
-    const int64_t size_E,
-    const int64_t size_S,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) {
-    try {
-        return backward_2<double>(
-            product_2, product_3, dkey, dquery, size_B, size_E, size_S, size_T, scale, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

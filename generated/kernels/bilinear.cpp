@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict through,
     const Real* __restrict x2,
@@ -13,7 +12,7 @@ static int forward(
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> sum_1_memory(size_N * size_H);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -22,7 +21,13 @@ static int forward(
         const int64_t work = size_H * size_L * size_N;
         Scratch<double> sum_1_parts_memory(threads * size_N * size_H, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(through, x2, size_H, size_L, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * size_N * size_H;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
@@ -38,14 +43,20 @@ static int forward(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, size_N * size_H, sum_1);
     }
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, y, size_H, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -56,51 +67,12 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict through,
-    const float* __restrict x2,
-    float* __restrict y,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias, through, x2, y, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict through,
-    const double* __restrict x2,
-    double* __restrict y,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias, through, x2, y, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dx2_dweight_dbias(
     const Real* __restrict dy,
     const Real* __restrict through,
     const Real* __restrict x2,
@@ -111,14 +83,20 @@ static int backward(
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dbias
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         Scratch<double> dbias_parts_memory(threads * size_H, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_part = dbias_parts + thread * size_H;
             Scratch<Real> dbias_block_memory(size_H, 0);
             Real* __restrict dbias_block = dbias_block_memory.entries;
@@ -137,14 +115,20 @@ static int backward(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
     // dx2, dthrough
     {
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
@@ -166,55 +150,95 @@ static int backward(
                 const Real dx2_here = Real(dx2_sum);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict through,
-    const float* __restrict x2,
-    float* __restrict dbias,
-    float* __restrict dx2,
-    float* __restrict dthrough,
+extern "C" int backward(
+    const Real* __restrict dy,
+    const Real* __restrict through,
+    const Real* __restrict x2,
+    Real* __restrict dbias,
+    Real* __restrict dx2,
+    Real* __restrict dthrough,
     const int64_t size_H,
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dy, through, x2, dbias, dx2, dthrough, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_H, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_H;
+            Scratch<Real> dbias_block_memory(size_H, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict through,
-    const double* __restrict x2,
-    double* __restrict dbias,
-    double* __restrict dx2,
-    double* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, through, x2, dbias, dx2, dthrough, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dx2, dthrough
+    {
+        const int64_t rows = size_N * size_L;
+        const int64_t work = size_H * size_L * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_L = row % size_L;
+                const int64_t i_N = (row / size_L);
+                double dx2_sum = 0;
+                {
+                    const auto steady_1 = x2[(i_N) * size_L + i_L];
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        Real dx2_now = 0;
+                        #pragma omp simd reduction(+:dx2_now)
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
+                            const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
+                            dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
+                        }
+                        dx2_sum += dx2_now;
+                    }
+                }
+                const Real dx2_here = Real(dx2_sum);
+                dx2[(i_N) * size_L + i_L] = dx2_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict through,
     const Real* __restrict x2,
     Real* __restrict y,
@@ -222,14 +246,20 @@ static int plain_forward(
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         Scratch<double> y_parts_memory(threads * size_N * size_H, 0);
         double* __restrict y_parts = y_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(through, x2, size_H, size_L, size_N, rows, y_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict y_part = y_parts + thread * size_N * size_H;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
@@ -245,50 +275,130 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(y_parts, threads, size_N * size_H, y);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict through,
-    const float* __restrict x2,
-    float* __restrict y,
+extern "C" int plain_backward_of_dx1(
+    const Real* __restrict dy,
+    const Real* __restrict x2,
+    Real* __restrict dthrough,
     const int64_t size_H,
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<float>(
-            through, x2, y, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dthrough
+    {
+        const int64_t rows = size_N * size_L;
+        const int64_t work = size_H * size_L * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, x2, dthrough, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_L = row % size_L;
+                const int64_t i_N = (row / size_L);
+                {
+                    const auto steady_1 = x2[(i_N) * size_L + i_L];
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
+                        dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int plain_forward_double(
-    const double* __restrict through,
-    const double* __restrict x2,
-    double* __restrict y,
+extern "C" int plain_backward_of_dx2(
+    const Real* __restrict dy,
+    const Real* __restrict through,
+    Real* __restrict dx2,
     const int64_t size_H,
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<double>(
-            through, x2, y, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx2
+    {
+        const int64_t rows = size_N * size_L;
+        const int64_t work = size_H * size_L * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, through, dx2, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_L = row % size_L;
+                const int64_t i_N = (row / size_L);
+                double dx2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        Real dx2_now = 0;
+                        #pragma omp simd reduction(+:dx2_now)
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
+                        }
+                        dx2_sum += dx2_now;
+                    }
+                }
+                const Real dx2_here = Real(dx2_sum);
+                dx2[(i_N) * size_L + i_L] = dx2_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward_of_dweight(
+    const Real* __restrict dy,
+    const Real* __restrict x2,
+    Real* __restrict dthrough,
+    const int64_t size_H,
+    const int64_t size_L,
+    const int64_t size_N,
+    const int threads
+) try {
+    // dthrough
+    {
+        const int64_t rows = size_N * size_L;
+        const int64_t work = size_H * size_L * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, x2, dthrough, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_L = row % size_L;
+                const int64_t i_N = (row / size_L);
+                {
+                    const auto steady_1 = x2[(i_N) * size_L + i_L];
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
+                        dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int plain_backward_of_dx2_dweight(
     const Real* __restrict dy,
     const Real* __restrict through,
     const Real* __restrict x2,
@@ -298,12 +408,18 @@ static int plain_backward(
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx2, dthrough
     {
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
@@ -325,48 +441,56 @@ static int plain_backward(
                 const Real dx2_here = Real(dx2_sum);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict through,
-    const float* __restrict x2,
-    float* __restrict dx2,
-    float* __restrict dthrough,
+extern "C" int plain_backward(
+    const Real* __restrict dy,
+    const Real* __restrict through,
+    const Real* __restrict x2,
+    Real* __restrict dx2,
+    Real* __restrict dthrough,
     const int64_t size_H,
     const int64_t size_L,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, through, x2, dx2, dthrough, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx2, dthrough
+    {
+        const int64_t rows = size_N * size_L;
+        const int64_t work = size_H * size_L * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_L = row % size_L;
+                const int64_t i_N = (row / size_L);
+                double dx2_sum = 0;
+                {
+                    const auto steady_1 = x2[(i_N) * size_L + i_L];
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        Real dx2_now = 0;
+                        #pragma omp simd reduction(+:dx2_now)
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
+                            const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
+                            dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
+                        }
+                        dx2_sum += dx2_now;
+                    }
+                }
+                const Real dx2_here = Real(dx2_sum);
+                dx2[(i_N) * size_L + i_L] = dx2_here;
+            }
+        }
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict through,
-    const double* __restrict x2,
-    double* __restrict dx2,
-    double* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, through, x2, dx2, dthrough, size_H, size_L, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+    return DONE;
+} CAUGHT
 

@@ -8,8 +8,8 @@ compute: on other devices, in other formats, within transforms.
 """
 
 import torch
-
 from .. import bilinear as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,84 +20,191 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (4, 3, 0),
+    "backward_of_dx2_dweight_dbias": (6, 3, 0),
     "backward": (6, 3, 0),
     "plain_forward": (3, 3, 0),
+    "plain_backward_of_dx1": (3, 3, 0),
+    "plain_backward_of_dx2": (3, 3, 0),
+    "plain_backward_of_dweight": (3, 3, 0),
+    "plain_backward_of_dx2_dweight": (5, 3, 0),
     "plain_backward": (5, 3, 0),
 }).run
 BilinearForward = _module.BilinearForward
 BilinearGradients = _module.BilinearGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(x1, x2, weight, bias) -> BilinearForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x1, x2, weight, bias)):
+    if not _usable(x1, x2, weight, bias):
         return _of._forward(x1, x2, weight, bias)
     _given = (x1, x2, weight, bias)
     H = weight.shape[0]
-    K = x1.shape[1]
     L = x2.shape[1]
     N = x1.shape[0]
     if bias is None:
         bias = x1.new_full((), 0).expand(H)
     through = torch.einsum("hkl,nk->nlh", weight, x1)
     y = x1.new_empty(N, H)
-    if not _run(
-        "forward", (bias.contiguous(), through.contiguous(), x2.contiguous(), y), (H, L, N),
-    ):
+    _done = _run(
+        "forward",
+        (bias.contiguous(), through.contiguous(), x2.contiguous(), y),
+        (H, L, N),
+    )
+    if not _done:
         return _of._forward(*_given)
     return BilinearForward(y, x1, x2, weight, through)
 
 
-def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and not torch.is_autocast_enabled('cpu') and _usable(dy, x1, x2, weight, through)):
-        return _of._backward(dy, x1, x2, weight, through, needs)
+def _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs):
     _given = (dy, x1, x2, weight, through, needs)
     H = dy.shape[1]
-    K = x1.shape[1]
     L = x2.shape[1]
     N = dy.shape[0]
     dbias = dy.new_empty(H)
     dx2 = dy.new_empty(N, L)
     dthrough = dy.new_empty(N, L, H)
-    if not _run(
-        "backward", (dy.contiguous(), through.contiguous(), x2.contiguous(), dbias, dx2, dthrough),
+    _done = _run(
+        "backward_of_dx2_dweight_dbias",
+        (dy.contiguous(), through.contiguous(), x2.contiguous(), dbias, dx2, dthrough),
         (H, L, N),
-    ):
+    )
+    if not _done:
+        return _of._backward(*_given)
+    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    return BilinearGradients(None, dx2, dweight, dbias)
+
+
+@_uncast
+def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
+    if not _usable(dy, x1, x2, weight, through):
+        return _of._backward(dy, x1, x2, weight, through, needs)
+    if not needs[0] and needs[1] and needs[2] and needs[3]:
+        return _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs)
+    if not (needs[0] and needs[1] and needs[2] and needs[3]):
+        return _of._backward(dy, x1, x2, weight, through, needs)
+    _given = (dy, x1, x2, weight, through, needs)
+    H = dy.shape[1]
+    L = x2.shape[1]
+    N = dy.shape[0]
+    dbias = dy.new_empty(H)
+    dx2 = dy.new_empty(N, L)
+    dthrough = dy.new_empty(N, L, H)
+    _done = _run(
+        "backward",
+        (dy.contiguous(), through.contiguous(), x2.contiguous(), dbias, dx2, dthrough),
+        (H, L, N),
+    )
+    if not _done:
         return _of._backward(*_given)
     dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
     return BilinearGradients(dx1, dx2, dweight, dbias)
 
 
+@_uncast
 def _plain_forward(x1, x2, weight) -> tuple:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x1, x2, weight)):
+    if not _usable(x1, x2, weight):
         return _of._plain_forward(x1, x2, weight)
     _given = (x1, x2, weight)
     H = weight.shape[0]
-    K = x1.shape[1]
     L = x2.shape[1]
     N = x1.shape[0]
     through = torch.einsum("hkl,nk->nlh", weight, x1)
     y = x1.new_empty(N, H)
-    if not _run("plain_forward", (through.contiguous(), x2.contiguous(), y), (H, L, N)):
+    _done = _run("plain_forward", (through.contiguous(), x2.contiguous(), y), (H, L, N))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (y, x1, x2, weight, through,)
+    return (y, x1, x2, weight, through)
 
 
-def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
-    if not (needs[0] and needs[1] and needs[2] and not torch.is_autocast_enabled('cpu') and _usable(dy, x1, x2, weight, through)):
-        return _of._plain_backward(dy, x1, x2, weight, through, needs)
+def _plain_backward_of_dx1(dy, x1, x2, weight, through, needs):
     _given = (dy, x1, x2, weight, through, needs)
     H = dy.shape[1]
-    K = x1.shape[1]
+    L = x2.shape[1]
+    N = dy.shape[0]
+    dthrough = dy.new_empty(N, L, H)
+    _done = _run("plain_backward_of_dx1", (dy.contiguous(), x2.contiguous(), dthrough), (H, L, N))
+    if not _done:
+        return _of._plain_backward(*_given)
+    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    return (dx1, None, None, None)
+
+
+def _plain_backward_of_dx2(dy, x1, x2, weight, through, needs):
+    _given = (dy, x1, x2, weight, through, needs)
+    H = dy.shape[1]
+    L = x2.shape[1]
+    N = dy.shape[0]
+    dx2 = dy.new_empty(N, L)
+    _done = _run("plain_backward_of_dx2", (dy.contiguous(), through.contiguous(), dx2), (H, L, N))
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dx2, None, None)
+
+
+def _plain_backward_of_dweight(dy, x1, x2, weight, through, needs):
+    _given = (dy, x1, x2, weight, through, needs)
+    H = dy.shape[1]
+    L = x2.shape[1]
+    N = dy.shape[0]
+    dthrough = dy.new_empty(N, L, H)
+    _done = _run(
+        "plain_backward_of_dweight",
+        (dy.contiguous(), x2.contiguous(), dthrough),
+        (H, L, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    return (None, None, dweight, None)
+
+
+def _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs):
+    _given = (dy, x1, x2, weight, through, needs)
+    H = dy.shape[1]
     L = x2.shape[1]
     N = dy.shape[0]
     dx2 = dy.new_empty(N, L)
     dthrough = dy.new_empty(N, L, H)
-    if not _run(
-        "plain_backward", (dy.contiguous(), through.contiguous(), x2.contiguous(), dx2, dthrough),
+    _done = _run(
+        "plain_backward_of_dx2_dweight",
+        (dy.contiguous(), through.contiguous(), x2.contiguous(), dx2, dthrough),
         (H, L, N),
-    ):
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    return (None, dx2, dweight, None)
+
+
+@_uncast
+def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
+    if not _usable(dy, x1, x2, weight, through):
+        return _of._plain_backward(dy, x1, x2, weight, through, needs)
+    if needs[0] and not needs[1] and not needs[2]:
+        return _plain_backward_of_dx1(dy, x1, x2, weight, through, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _plain_backward_of_dx2(dy, x1, x2, weight, through, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _plain_backward_of_dweight(dy, x1, x2, weight, through, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs)
+    if not (needs[0] and needs[1] and needs[2]):
+        return _of._plain_backward(dy, x1, x2, weight, through, needs)
+    _given = (dy, x1, x2, weight, through, needs)
+    H = dy.shape[1]
+    L = x2.shape[1]
+    N = dy.shape[0]
+    dx2 = dy.new_empty(N, L)
+    dthrough = dy.new_empty(N, L, H)
+    _done = _run(
+        "plain_backward",
+        (dy.contiguous(), through.contiguous(), x2.contiguous(), dx2, dthrough),
+        (H, L, N),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (dx1, dx2, dweight, None,)
+    return (dx1, dx2, dweight, None)

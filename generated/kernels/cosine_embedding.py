@@ -7,27 +7,31 @@ Each function is that of ``cosine_embedding.py`` with the same name, which is ca
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cosine_embedding as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "f204ec97b91ec88f7917e59aeb2f43d2ab37f47ce99f53ddfa940bc0488aa748",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "CosineEmbeddingFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 2, 2),
+    "backward_of_dx1": (8, 2, 1),
+    "backward_of_dx2": (8, 2, 1),
     "backward": (10, 2, 1),
+    "loss_and_dx1_dx2": (6, 2, 2),
+    "loss_and_dx1": (5, 2, 2),
+    "loss_and_dx2": (5, 2, 2),
 }).run
 CosineEmbeddingForward = _module.CosineEmbeddingForward
 CosineEmbeddingGradients = _module.CosineEmbeddingGradients
 
 
 def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingForward:
-    if not (_usable(x1, x2, target)):
+    if not _usable(x1, x2, target):
         return _of._forward(x1, x2, target, margin, eps)
     _given = (x1, x2, target, margin, eps)
     N = x1.shape[0]
@@ -37,11 +41,21 @@ def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingForward:
     losses_norms = x1.new_empty(N)
     losses_cosine = x1.new_empty(N)
     loss = x1.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (target.contiguous(), x1.contiguous(), x2.contiguous(), losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, loss),
+        (
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            losses_norms_term,
+            losses_norms_term_2,
+            losses_norms,
+            losses_cosine,
+            loss,
+        ),
         (C, N, eps, margin),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CosineEmbeddingForward(
         loss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
@@ -49,24 +63,201 @@ def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingForward:
     )
 
 
+def _backward_of_dx1(
+    dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
+    margin, needs,
+):
+    _given = (
+        dloss,
+        x1,
+        x2,
+        target,
+        losses_norms_term,
+        losses_norms_term_2,
+        losses_norms,
+        losses_cosine,
+        margin,
+        needs,
+    )
+    N = x1.shape[0]
+    C = x1.shape[1]
+    dx1 = dloss.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx1",
+        (
+            dloss.contiguous(),
+            losses_cosine.contiguous(),
+            losses_norms.contiguous(),
+            losses_norms_term.contiguous(),
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            dx1,
+        ),
+        (C, N, margin),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CosineEmbeddingGradients(dx1, None)
+
+
+def _backward_of_dx2(
+    dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
+    margin, needs,
+):
+    _given = (
+        dloss,
+        x1,
+        x2,
+        target,
+        losses_norms_term,
+        losses_norms_term_2,
+        losses_norms,
+        losses_cosine,
+        margin,
+        needs,
+    )
+    N = x1.shape[0]
+    C = x1.shape[1]
+    dx2 = dloss.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx2",
+        (
+            dloss.contiguous(),
+            losses_cosine.contiguous(),
+            losses_norms.contiguous(),
+            losses_norms_term_2.contiguous(),
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            dx2,
+        ),
+        (C, N, margin),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CosineEmbeddingGradients(None, dx2)
+
+
 def _backward(
     dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
     margin, needs,
 ) -> CosineEmbeddingGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)):
+    if not _usable(dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine):
         return _of._backward(
-                   dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
-                   losses_cosine, margin, needs,
-               )
-    _given = (dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, margin, needs)
+            dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
+            losses_cosine, margin, needs,
+        )
+    if needs[0] and not needs[1]:
+        return _backward_of_dx1(
+            dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
+            losses_cosine, margin, needs,
+        )
+    if not needs[0] and needs[1]:
+        return _backward_of_dx2(
+            dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
+            losses_cosine, margin, needs,
+        )
+    if not (needs[0] and needs[1]):
+        return _of._backward(
+            dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
+            losses_cosine, margin, needs,
+        )
+    _given = (
+        dloss,
+        x1,
+        x2,
+        target,
+        losses_norms_term,
+        losses_norms_term_2,
+        losses_norms,
+        losses_cosine,
+        margin,
+        needs,
+    )
     N = x1.shape[0]
     C = x1.shape[1]
     dx1 = dloss.new_empty(N, C)
     dx2 = dloss.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), losses_cosine.contiguous(), losses_norms.contiguous(), losses_norms_term.contiguous(), losses_norms_term_2.contiguous(), target.contiguous(), x1.contiguous(), x2.contiguous(), dx1, dx2),
+        (
+            dloss.contiguous(),
+            losses_cosine.contiguous(),
+            losses_norms.contiguous(),
+            losses_norms_term.contiguous(),
+            losses_norms_term_2.contiguous(),
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            dx1,
+            dx2,
+        ),
         (C, N, margin),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CosineEmbeddingGradients(dx1, dx2)
+
+
+def _loss_and_dx1_dx2(x1, x2, target, margin, eps):
+    N = x1.shape[0]
+    C = x1.shape[1]
+    dx1 = x1.new_empty(N, C)
+    dx2 = x1.new_empty(N, C)
+    loss = x1.new_empty(())
+    _done = _run(
+        "loss_and_dx1_dx2",
+        (target.contiguous(), x1.contiguous(), x2.contiguous(), dx1, dx2, loss),
+        (C, N, eps, margin),
+    )
+    if not _done:
+        return None
+    return (loss, dx1, dx2, None, None, None)
+
+
+def _loss_and_dx1(x1, x2, target, margin, eps):
+    N = x1.shape[0]
+    C = x1.shape[1]
+    dx1 = x1.new_empty(N, C)
+    loss = x1.new_empty(())
+    _done = _run(
+        "loss_and_dx1",
+        (target.contiguous(), x1.contiguous(), x2.contiguous(), dx1, loss),
+        (C, N, eps, margin),
+    )
+    if not _done:
+        return None
+    return (loss, dx1, None, None, None, None)
+
+
+def _loss_and_dx2(x1, x2, target, margin, eps):
+    N = x1.shape[0]
+    C = x1.shape[1]
+    dx2 = x1.new_empty(N, C)
+    loss = x1.new_empty(())
+    _done = _run(
+        "loss_and_dx2",
+        (target.contiguous(), x1.contiguous(), x2.contiguous(), dx2, loss),
+        (C, N, eps, margin),
+    )
+    if not _done:
+        return None
+    return (loss, None, dx2, None, None, None)
+
+
+def _takes_plain(x1, x2, target, margin, eps) -> bool:
+    return False
+
+
+CosineEmbeddingFunction = _AtOnce(
+    _of.CosineEmbeddingFunction,
+    _takes_plain,
+    {
+        (True, True, False, False, False): _loss_and_dx1_dx2,
+        (True, False, False, False, False): _loss_and_dx1,
+        (False, True, False, False, False): _loss_and_dx2,
+    },
+    {
+    },
+)

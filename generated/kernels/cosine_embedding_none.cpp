@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict target,
     const Real* __restrict x1,
     const Real* __restrict x2,
@@ -18,14 +17,20 @@ static int forward(
     const double eps,
     const double margin,
     const int threads
-) {
-    const Real number_1 = Real(eps);
-    const Real number_2 = Real(margin);
+) try {
     // norms_term, norms_term_2, norms, cosine, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, norms_term, norms_term_2, norms, cosine, losses, size_C, eps, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            const Real number_2 = Real(margin);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double product_sum = 0;
@@ -59,64 +64,103 @@ static int forward(
                 norms[i_N] = norms_here;
                 const Real cosine_here = (product_here / norms_here);
                 cosine[i_N] = cosine_here;
-                const Real losses_here = ((target[i_N] == Real(1)) ? (Real(1) - cosine_here) : (((target[i_N] == Real(-1)) & ((cosine_here - number_2) >= Real(0))) ? (cosine_here - number_2) : Real(0)));
+                const Real losses_here = choose((target[i_N] == Real(1)), (Real(1) - cosine_here), choose(((target[i_N] == Real(-1)) & ((cosine_here - number_2) >= Real(0))), (cosine_here - number_2), Real(0)));
                 losses[i_N] = losses_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict target,
-    const float* __restrict x1,
-    const float* __restrict x2,
-    float* __restrict norms_term,
-    float* __restrict norms_term_2,
-    float* __restrict norms,
-    float* __restrict cosine,
-    float* __restrict losses,
+extern "C" int backward_of_dx1(
+    const Real* __restrict cosine,
+    const Real* __restrict dlosses,
+    const Real* __restrict norms,
+    const Real* __restrict norms_term,
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict dx1,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const double margin,
     const int threads
-) {
-    try {
-        return forward<float>(
-            target, x1, x2, norms_term, norms_term_2, norms, cosine, losses, size_C, size_N, eps, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx1
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(cosine, dlosses, norms, norms_term, target, x1, x2, dx1, size_C, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(margin);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                const Real dcosine_here = choose((target[i_N] == Real(1)), (-dlosses[i_N]), choose(((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))), dlosses[i_N], Real(0)));
+                {
+                    const auto steady_2 = (dcosine_here / norms[i_N]);
+                    const auto steady_3 = ((dcosine_here * cosine[i_N]) / norms_term[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx1_now = ((steady_2 * x2[(i_N) * size_C + i_C]) - (steady_3 * x1[(i_N) * size_C + i_C]));
+                        dx1[(i_N) * size_C + i_C] = dx1_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict target,
-    const double* __restrict x1,
-    const double* __restrict x2,
-    double* __restrict norms_term,
-    double* __restrict norms_term_2,
-    double* __restrict norms,
-    double* __restrict cosine,
-    double* __restrict losses,
+extern "C" int backward_of_dx2(
+    const Real* __restrict cosine,
+    const Real* __restrict dlosses,
+    const Real* __restrict norms,
+    const Real* __restrict norms_term_2,
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict dx2,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const double margin,
     const int threads
-) {
-    try {
-        return forward<double>(
-            target, x1, x2, norms_term, norms_term_2, norms, cosine, losses, size_C, size_N, eps, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx2
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(cosine, dlosses, norms, norms_term_2, target, x1, x2, dx2, size_C, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(margin);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                const Real dcosine_here = choose((target[i_N] == Real(1)), (-dlosses[i_N]), choose(((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))), dlosses[i_N], Real(0)));
+                {
+                    const auto steady_2 = (dcosine_here / norms[i_N]);
+                    const auto steady_3 = ((dcosine_here * cosine[i_N]) / norms_term_2[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx2_now = ((steady_2 * x1[(i_N) * size_C + i_C]) - (steady_3 * x2[(i_N) * size_C + i_C]));
+                        dx2[(i_N) * size_C + i_C] = dx2_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict cosine,
     const Real* __restrict dlosses,
     const Real* __restrict norms,
@@ -131,16 +175,22 @@ static int backward(
     const int64_t size_N,
     const double margin,
     const int threads
-) {
-    const Real number_1 = Real(margin);
+) try {
     // dx1, dx2
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(cosine, dlosses, norms, norms_term, norms_term_2, target, x1, x2, dx1, dx2, size_C, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(margin);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real dcosine_here = ((target[i_N] == Real(1)) ? (-dlosses[i_N]) : (((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))) ? dlosses[i_N] : Real(0)));
+                const Real dcosine_here = choose((target[i_N] == Real(1)), (-dlosses[i_N]), choose(((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))), dlosses[i_N], Real(0)));
                 {
                     const auto steady_2 = (dcosine_here / norms[i_N]);
                     const auto steady_3 = ((dcosine_here * cosine[i_N]) / norms_term[i_N]);
@@ -154,58 +204,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict cosine,
-    const float* __restrict dlosses,
-    const float* __restrict norms,
-    const float* __restrict norms_term,
-    const float* __restrict norms_term_2,
-    const float* __restrict target,
-    const float* __restrict x1,
-    const float* __restrict x2,
-    float* __restrict dx1,
-    float* __restrict dx2,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double margin,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            cosine, dlosses, norms, norms_term, norms_term_2, target, x1, x2, dx1, dx2, size_C, size_N, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict cosine,
-    const double* __restrict dlosses,
-    const double* __restrict norms,
-    const double* __restrict norms_term,
-    const double* __restrict norms_term_2,
-    const double* __restrict target,
-    const double* __restrict x1,
-    const double* __restrict x2,
-    double* __restrict dx1,
-    double* __restrict dx2,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double margin,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            cosine, dlosses, norms, norms_term, norms_term_2, target, x1, x2, dx1, dx2, size_C, size_N, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

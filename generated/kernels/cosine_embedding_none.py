@@ -7,9 +7,8 @@ Each function is that of ``cosine_embedding_none.py`` with the same name, which 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cosine_embedding_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (8, 2, 2),
+    "backward_of_dx1": (8, 2, 1),
+    "backward_of_dx2": (8, 2, 1),
     "backward": (10, 2, 1),
 }).run
 CosineEmbeddingNoneForward = _module.CosineEmbeddingNoneForward
@@ -27,7 +28,7 @@ CosineEmbeddingNoneGradients = _module.CosineEmbeddingNoneGradients
 
 
 def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingNoneForward:
-    if not (_usable(x1, x2, target)):
+    if not _usable(x1, x2, target):
         return _of._forward(x1, x2, target, margin, eps)
     _given = (x1, x2, target, margin, eps)
     C = x1.shape[1]
@@ -37,33 +38,119 @@ def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingNoneForward:
     norms = x1.new_empty(N)
     cosine = x1.new_empty(N)
     losses = x1.new_empty(N)
-    if not _run(
+    _done = _run(
         "forward",
-        (target.contiguous(), x1.contiguous(), x2.contiguous(), norms_term, norms_term_2, norms, cosine, losses),
+        (
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            norms_term,
+            norms_term_2,
+            norms,
+            cosine,
+            losses,
+        ),
         (C, N, eps, margin),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CosineEmbeddingNoneForward(
         losses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
     )
 
 
+def _backward_of_dx1(
+    dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
+):
+    _given = (dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs)
+    C = x1.shape[1]
+    N = dlosses.shape[0]
+    dx1 = dlosses.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx1",
+        (
+            cosine.contiguous(),
+            dlosses.contiguous(),
+            norms.contiguous(),
+            norms_term.contiguous(),
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            dx1,
+        ),
+        (C, N, margin),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CosineEmbeddingNoneGradients(dx1, None)
+
+
+def _backward_of_dx2(
+    dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
+):
+    _given = (dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs)
+    C = x1.shape[1]
+    N = dlosses.shape[0]
+    dx2 = dlosses.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx2",
+        (
+            cosine.contiguous(),
+            dlosses.contiguous(),
+            norms.contiguous(),
+            norms_term_2.contiguous(),
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            dx2,
+        ),
+        (C, N, margin),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CosineEmbeddingNoneGradients(None, dx2)
+
+
 def _backward(
     dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
 ) -> CosineEmbeddingNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine)):
+    if not _usable(dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine):
         return _of._backward(
-                   dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
-               )
+            dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
+        )
+    if needs[0] and not needs[1]:
+        return _backward_of_dx1(
+            dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
+        )
+    if not needs[0] and needs[1]:
+        return _backward_of_dx2(
+            dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
+        )
+    if not (needs[0] and needs[1]):
+        return _of._backward(
+            dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
+        )
     _given = (dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs)
     C = x1.shape[1]
     N = dlosses.shape[0]
     dx1 = dlosses.new_empty(N, C)
     dx2 = dlosses.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
-        (cosine.contiguous(), dlosses.contiguous(), norms.contiguous(), norms_term.contiguous(), norms_term_2.contiguous(), target.contiguous(), x1.contiguous(), x2.contiguous(), dx1, dx2),
+        (
+            cosine.contiguous(),
+            dlosses.contiguous(),
+            norms.contiguous(),
+            norms_term.contiguous(),
+            norms_term_2.contiguous(),
+            target.contiguous(),
+            x1.contiguous(),
+            x2.contiguous(),
+            dx1,
+            dx2,
+        ),
         (C, N, margin),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CosineEmbeddingNoneGradients(dx1, dx2)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict target,
     const Real* __restrict x1,
     const Real* __restrict x2,
@@ -18,16 +17,22 @@ static int forward(
     const double eps,
     const double margin,
     const int threads
-) {
-    const Real number_1 = Real(eps);
-    const Real number_2 = Real(margin);
+) try {
     // losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, loss
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, size_C, eps, margin, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            const Real number_2 = Real(margin);
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -62,64 +67,103 @@ static int forward(
                 losses_norms[i_N] = losses_norms_here;
                 const Real losses_cosine_here = (losses_product_here / losses_norms_here);
                 losses_cosine[i_N] = losses_cosine_here;
-                loss_part[0] += double(((target[i_N] == Real(1)) ? (Real(1) - losses_cosine_here) : (((target[i_N] == Real(-1)) & ((losses_cosine_here - number_2) >= Real(0))) ? (losses_cosine_here - number_2) : Real(0))));
+                loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - losses_cosine_here), choose(((target[i_N] == Real(-1)) & ((losses_cosine_here - number_2) >= Real(0))), (losses_cosine_here - number_2), Real(0))));
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict target,
-    const float* __restrict x1,
-    const float* __restrict x2,
-    float* __restrict losses_norms_term,
-    float* __restrict losses_norms_term_2,
-    float* __restrict losses_norms,
-    float* __restrict losses_cosine,
-    float* __restrict loss,
+extern "C" int backward_of_dx1(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_cosine,
+    const Real* __restrict losses_norms,
+    const Real* __restrict losses_norms_term,
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict dx1,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const double margin,
     const int threads
-) {
-    try {
-        return forward<float>(
-            target, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, loss, size_C, size_N, eps, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx1
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term, target, x1, x2, dx1, size_C, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(margin);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), (-dloss[0]), choose(((target[i_N] == Real(-1)) & ((losses_cosine[i_N] - number_1) >= Real(0))), dloss[0], Real(0)));
+                {
+                    const auto steady_2 = (dlosses_cosine_here / losses_norms[i_N]);
+                    const auto steady_3 = ((dlosses_cosine_here * losses_cosine[i_N]) / losses_norms_term[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx1_now = ((steady_2 * x2[(i_N) * size_C + i_C]) - (steady_3 * x1[(i_N) * size_C + i_C]));
+                        dx1[(i_N) * size_C + i_C] = dx1_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict target,
-    const double* __restrict x1,
-    const double* __restrict x2,
-    double* __restrict losses_norms_term,
-    double* __restrict losses_norms_term_2,
-    double* __restrict losses_norms,
-    double* __restrict losses_cosine,
-    double* __restrict loss,
+extern "C" int backward_of_dx2(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_cosine,
+    const Real* __restrict losses_norms,
+    const Real* __restrict losses_norms_term_2,
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict dx2,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const double margin,
     const int threads
-) {
-    try {
-        return forward<double>(
-            target, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, loss, size_C, size_N, eps, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx2
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term_2, target, x1, x2, dx2, size_C, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(margin);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), (-dloss[0]), choose(((target[i_N] == Real(-1)) & ((losses_cosine[i_N] - number_1) >= Real(0))), dloss[0], Real(0)));
+                {
+                    const auto steady_2 = (dlosses_cosine_here / losses_norms[i_N]);
+                    const auto steady_3 = ((dlosses_cosine_here * losses_cosine[i_N]) / losses_norms_term_2[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx2_now = ((steady_2 * x1[(i_N) * size_C + i_C]) - (steady_3 * x2[(i_N) * size_C + i_C]));
+                        dx2[(i_N) * size_C + i_C] = dx2_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict losses_cosine,
     const Real* __restrict losses_norms,
@@ -134,16 +178,22 @@ static int backward(
     const int64_t size_N,
     const double margin,
     const int threads
-) {
-    const Real number_1 = Real(margin);
+) try {
     // dx1, dx2
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term, losses_norms_term_2, target, x1, x2, dx1, dx2, size_C, margin, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(margin);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real dlosses_cosine_here = ((target[i_N] == Real(1)) ? (-dloss[0]) : (((target[i_N] == Real(-1)) & ((losses_cosine[i_N] - number_1) >= Real(0))) ? dloss[0] : Real(0)));
+                const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), (-dloss[0]), choose(((target[i_N] == Real(-1)) & ((losses_cosine[i_N] - number_1) >= Real(0))), dloss[0], Real(0)));
                 {
                     const auto steady_2 = (dlosses_cosine_here / losses_norms[i_N]);
                     const auto steady_3 = ((dlosses_cosine_here * losses_cosine[i_N]) / losses_norms_term[i_N]);
@@ -157,58 +207,231 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict losses_cosine,
-    const float* __restrict losses_norms,
-    const float* __restrict losses_norms_term,
-    const float* __restrict losses_norms_term_2,
-    const float* __restrict target,
-    const float* __restrict x1,
-    const float* __restrict x2,
-    float* __restrict dx1,
-    float* __restrict dx2,
+extern "C" int loss_and_dx1_dx2(
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict loss,
+    Real* __restrict dx1,
+    Real* __restrict dx2,
     const int64_t size_C,
     const int64_t size_N,
+    const double eps,
     const double margin,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, losses_cosine, losses_norms, losses_norms_term, losses_norms_term_2, target, x1, x2, dx1, dx2, size_C, size_N, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // loss, dx1, dx2
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, dx2, size_C, eps, margin, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            const Real number_2 = Real(margin);
+            const Real number_3 = Real((-1.0));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double losses_product_sum = 0;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real losses_product_now = 0;
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:losses_product_now, sum_1_now, sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            losses_product_now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
+                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
+                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
+                        }
+                        losses_product_sum += losses_product_now;
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real losses_product_here = Real(losses_product_sum);
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
+                loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
+                const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), Real(1), Real(0)));
+                {
+                    const auto steady_4 = (dlosses_cosine_here / losses_norms_here);
+                    const auto steady_5 = ((dlosses_cosine_here * (losses_product_here / losses_norms_here)) / (sum_1_here + number_1));
+                    const auto steady_6 = ((dlosses_cosine_here * (losses_product_here / losses_norms_here)) / (sum_2_here + number_1));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx1_now = ((steady_4 * x2[(i_N) * size_C + i_C]) - (steady_5 * x1[(i_N) * size_C + i_C]));
+                        dx1[(i_N) * size_C + i_C] = dx1_now;
+                        const Real dx2_now = ((steady_4 * x1[(i_N) * size_C + i_C]) - (steady_6 * x2[(i_N) * size_C + i_C]));
+                        dx2[(i_N) * size_C + i_C] = dx2_now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict losses_cosine,
-    const double* __restrict losses_norms,
-    const double* __restrict losses_norms_term,
-    const double* __restrict losses_norms_term_2,
-    const double* __restrict target,
-    const double* __restrict x1,
-    const double* __restrict x2,
-    double* __restrict dx1,
-    double* __restrict dx2,
+extern "C" int loss_and_dx1(
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict loss,
+    Real* __restrict dx1,
     const int64_t size_C,
     const int64_t size_N,
+    const double eps,
     const double margin,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, losses_cosine, losses_norms, losses_norms_term, losses_norms_term_2, target, x1, x2, dx1, dx2, size_C, size_N, margin, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // loss, dx1
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, size_C, eps, margin, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            const Real number_2 = Real(margin);
+            const Real number_3 = Real((-1.0));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double losses_product_sum = 0;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real losses_product_now = 0;
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:losses_product_now, sum_1_now, sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            losses_product_now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
+                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
+                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
+                        }
+                        losses_product_sum += losses_product_now;
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real losses_product_here = Real(losses_product_sum);
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
+                loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
+                const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), Real(1), Real(0)));
+                {
+                    const auto steady_4 = (dlosses_cosine_here / losses_norms_here);
+                    const auto steady_5 = ((dlosses_cosine_here * (losses_product_here / losses_norms_here)) / (sum_1_here + number_1));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx1_now = ((steady_4 * x2[(i_N) * size_C + i_C]) - (steady_5 * x1[(i_N) * size_C + i_C]));
+                        dx1[(i_N) * size_C + i_C] = dx1_now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
+    return DONE;
+} CAUGHT
+
+extern "C" int loss_and_dx2(
+    const Real* __restrict target,
+    const Real* __restrict x1,
+    const Real* __restrict x2,
+    Real* __restrict loss,
+    Real* __restrict dx2,
+    const int64_t size_C,
+    const int64_t size_N,
+    const double eps,
+    const double margin,
+    const int threads
+) try {
+    // loss, dx2
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx2, size_C, eps, margin, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            const Real number_2 = Real(margin);
+            const Real number_3 = Real((-1.0));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double losses_product_sum = 0;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real losses_product_now = 0;
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:losses_product_now, sum_1_now, sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            losses_product_now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
+                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
+                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
+                        }
+                        losses_product_sum += losses_product_now;
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real losses_product_here = Real(losses_product_sum);
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
+                loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
+                const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), Real(1), Real(0)));
+                {
+                    const auto steady_4 = (dlosses_cosine_here / losses_norms_here);
+                    const auto steady_5 = ((dlosses_cosine_here * (losses_product_here / losses_norms_here)) / (sum_2_here + number_1));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx2_now = ((steady_4 * x1[(i_N) * size_C + i_C]) - (steady_5 * x2[(i_N) * size_C + i_C]));
+                        dx2[(i_N) * size_C + i_C] = dx2_now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
 

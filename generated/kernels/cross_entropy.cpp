@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -20,9 +19,6 @@ static int forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
     Scratch<Real> sum_3_memory(1);
     Real* __restrict sum_3 = sum_3_memory.entries;
     // losses_probs, losses_counted, counted_sum, sum_3
@@ -33,16 +29,25 @@ static int forward_without_S(
         double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, label_smoothing, rows, counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real losses_counted_here = ((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0));
+                const Real losses_counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                 losses_counted[i_N] = losses_counted_here;
-                counted_sum_part[0] += double(((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0)));
+                counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
                 {
@@ -56,7 +61,7 @@ static int forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_4 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -73,7 +78,7 @@ static int forward_without_S(
                 double sum_2_sum = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
-                    const auto steady_5 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_6 = log(steady_4);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -88,9 +93,9 @@ static int forward_without_S(
                     }
                 }
                 const Real sum_2_here = Real(sum_2_sum);
-                sum_3_part[0] += double(((number_1 * ((labels_kept[i_N] != Real(0)) ? (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_logits_sum_scaled_here))) : Real(0))) - (number_2 ? ((labels_kept[i_N] != Real(0)) ? (number_3 * sum_2_here) : Real(0)) : Real(0))));
+                sum_3_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
             }
-        });
+        }
         sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -98,18 +103,23 @@ static int forward_without_S(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum, loss, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_3[0] / counted_sum[0]);
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logits,
@@ -123,14 +133,9 @@ static int forward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logits, weight, losses_probs, losses_counted, counted_sum, loss, size_C, size_N, size_S, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, losses_probs, losses_counted, counted_sum, loss, size_C, size_N, size_S, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
     Scratch<Real> sum_3_memory(1);
     Real* __restrict sum_3 = sum_3_memory.entries;
     // losses_probs, losses_counted, counted_sum, sum_3
@@ -141,7 +146,16 @@ static int forward(
         double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, size_S, label_smoothing, rows, counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
@@ -162,6 +176,21 @@ static int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
+                double counted_sum_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real counted_sum_now = 0;
+                        #pragma omp simd reduction(+:counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
+                            counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        counted_sum_sum += counted_sum_now;
+                    }
+                }
+                counted_sum_part[0] += counted_sum_sum;
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -171,21 +200,6 @@ static int forward(
                         }
                     }
                 }
-                double counted_sum_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real counted_sum_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real losses_counted_now = ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                            losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
-                            counted_sum_now += ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                        }
-                        counted_sum_sum += counted_sum_now;
-                    }
-                }
-                counted_sum_part[0] += counted_sum_sum;
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -194,7 +208,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -217,7 +231,7 @@ static int forward(
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                                 const Real losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
                                 losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = losses_probs_now;
-                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -234,14 +248,14 @@ static int forward(
                         Real sum_3_now = 0;
                         #pragma omp simd reduction(+:sum_3_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_3_now += ((number_1 * ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))) : Real(0))) - (number_2 ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (number_3 * sum_2[i_S]) : Real(0)) : Real(0)));
+                            sum_3_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         }
                         sum_3_sum += sum_3_now;
                     }
                 }
                 sum_3_part[0] += sum_3_sum;
             }
-        });
+        }
         sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -249,65 +263,22 @@ static int forward(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum, loss, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_3[0] / counted_sum[0]);
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logits,
-    const float* __restrict weight,
-    float* __restrict losses_probs,
-    float* __restrict losses_counted,
-    float* __restrict counted_sum,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logits, weight, losses_probs, losses_counted, counted_sum, loss, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logits,
-    const double* __restrict weight,
-    double* __restrict losses_probs,
-    double* __restrict losses_counted,
-    double* __restrict counted_sum,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logits, weight, losses_probs, losses_counted, counted_sum, loss, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict counted_sum,
     const Real* __restrict dloss,
@@ -324,10 +295,6 @@ static int backward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -337,7 +304,13 @@ static int backward_without_S(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -356,35 +329,44 @@ static int backward_without_S(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
-                    const auto steady_5 = ((labels_kept[i_N] != Real(0)) ? (dloss[0] / counted_sum[0]) : Real(0));
+                    const auto steady_5 = choose((labels_kept[i_N] != Real(0)), (dloss[0] / counted_sum[0]), Real(0));
                     const auto steady_6 = (((number_1 * sum_1[0]) / Real(size_C)) + (number_2 * losses_counted[i_N]));
                     const auto steady_7 = labels[i_N];
-                    const auto steady_8 = ((labels_kept[i_N] != Real(0)) ? (((dloss[0] * number_4) / counted_sum[0]) * losses_counted[i_N]) : Real(0));
+                    const auto steady_8 = choose((labels_kept[i_N] != Real(0)), (((dloss[0] * number_4) / counted_sum[0]) * losses_counted[i_N]), Real(0));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_5 * ((steady_6 * losses_probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + ((i_C == steady_7) ? steady_8 : Real(0)));
+                        const Real dlogits__now = ((steady_5 * ((steady_6 * losses_probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + choose((i_C == steady_7), steady_8, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict counted_sum,
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -398,15 +380,9 @@ static int backward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -416,7 +392,13 @@ static int backward(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -435,14 +417,24 @@ static int backward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -453,65 +445,425 @@ static int backward(
                     const auto steady_8 = ((dloss[0] * number_4) / counted_sum[0]);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? steady_5 : Real(0)) * (((steady_6 + (number_2 * losses_counted[(i_N) * size_S + i_S])) * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_7)) + ((i_C == labels[(i_N) * size_S + i_S]) ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (steady_8 * losses_counted[(i_N) * size_S + i_S]) : Real(0)) : Real(0)));
+                        const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), steady_5, Real(0)) * (((steady_6 + (number_2 * losses_counted[(i_N) * size_S + i_S])) * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_7)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_8 * losses_counted[(i_N) * size_S + i_S]), Real(0)), Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    Scratch<Real> exp_logits_shifted_memory(size_N * size_C);
+    Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+    Scratch<Real> exp_logits_sum_scaled_memory(size_N);
+    Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+    Scratch<Real> counted_sum_memory(1);
+    Real* __restrict counted_sum = counted_sum_memory.entries;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_4
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_4_now += weight[i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                sum_4_part[0] += sum_4_sum;
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
+    }
+    // exp_logits_shifted, exp_logits_sum_scaled, counted_sum, sum_3
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> counted_sum_parts_memory(threads * 1, 0);
+        double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, rows, counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double exp_logits_sum_scaled_sum = 0;
+                {
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_logits_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
+                            exp_logits_shifted[(i_N) * size_C + i_C] = exp_logits_shifted_now;
+                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
+                        }
+                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                    }
+                }
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                exp_logits_sum_scaled[i_N] = exp_logits_sum_scaled_here;
+                double sum_2_sum = 0;
+                {
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_5 = log(exp_logits_sum_scaled_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                sum_3_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
+            }
+        }
+        sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_3[0] / counted_sum[0]);
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, label_smoothing, sum_4, exp_logits_shifted, exp_logits_sum_scaled, counted_sum, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(label_smoothing);
+            const Real number_5 = Real((1.0 - label_smoothing));
+            const Real number_6 = Real((label_smoothing / double(size_C)));
+            const Real number_7 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_5 = choose((labels_kept[i_N] != Real(0)), (Real(1) / counted_sum[0]), Real(0));
+                    const auto steady_6 = (((number_4 * sum_4[0]) / Real(size_C)) + (number_5 * choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0))));
+                    const auto steady_7 = exp_logits_sum_scaled[i_N];
+                    const auto steady_8 = labels[i_N];
+                    const auto steady_9 = choose((labels_kept[i_N] != Real(0)), ((number_7 / counted_sum[0]) * choose((labels_kept[i_N] != Real(0)), weight[steady_8], Real(0))), Real(0));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((steady_5 * ((steady_6 * (exp_logits_shifted[(i_N) * size_C + i_C] / steady_7)) - (number_6 * weight[i_C]))) + choose((i_C == steady_8), steady_9, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int backward_float(
-    const float* __restrict counted_sum,
-    const float* __restrict dloss,
+extern "C" int loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict losses_counted,
-    const float* __restrict losses_probs,
-    const float* __restrict weight,
-    float* __restrict dlogits_,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    try {
-        return backward<float>(
-            counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return loss_and_dlogits_without_S(labels, labels_kept, logits, weight, loss, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    Scratch<Real> exp_logits_shifted_memory(size_N * size_C * size_S);
+    Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+    Scratch<Real> exp_logits_sum_scaled_memory(size_N * size_S);
+    Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+    Scratch<Real> counted_sum_memory(1);
+    Real* __restrict counted_sum = counted_sum_memory.entries;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_4
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_4_now += weight[i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                sum_4_part[0] += sum_4_sum;
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict counted_sum,
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict losses_counted,
-    const double* __restrict losses_probs,
-    const double* __restrict weight,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // exp_logits_shifted, exp_logits_sum_scaled, counted_sum, sum_3
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> counted_sum_parts_memory(threads * 1, 0);
+        double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, rows, counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
+            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double counted_sum_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real counted_sum_now = 0;
+                        #pragma omp simd reduction(+:counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        counted_sum_sum += counted_sum_now;
+                    }
+                }
+                counted_sum_part[0] += counted_sum_sum;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                exp_logits_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_logits_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                exp_logits_shifted[((i_N) * size_C + i_C) * size_S + i_S] = exp_logits_shifted_now;
+                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
+                            }
+                        }
+                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_logits_sum_scaled[(i_N) * size_S + i_S] = Real(exp_logits_sum_scaled_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_3_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_sum;
+            }
+        }
+        sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_3[0] / counted_sum[0]);
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, size_S, label_smoothing, sum_4, exp_logits_shifted, exp_logits_sum_scaled, counted_sum, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(label_smoothing);
+            const Real number_5 = Real((1.0 - label_smoothing));
+            const Real number_6 = Real((label_smoothing / double(size_C)));
+            const Real number_7 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_5 = (Real(1) / counted_sum[0]);
+                    const auto steady_6 = ((number_4 * sum_4[0]) / Real(size_C));
+                    const auto steady_7 = (number_7 / counted_sum[0]);
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_8 = (number_6 * weight[i_C]);
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), steady_5, Real(0)) * (((steady_6 + (number_5 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)))) * (exp_logits_shifted[((i_N) * size_C + i_C) * size_S + i_S] / exp_logits_sum_scaled[(i_N) * size_S + i_S])) - steady_8)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_7 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))), Real(0)), Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
@@ -531,7 +883,13 @@ static int plain_forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
@@ -550,7 +908,7 @@ static int plain_forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -564,7 +922,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                sum_2_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
+                sum_2_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
                 {
                     const auto steady_1 = exp_logits_sum_scaled_here;
                     #pragma omp simd
@@ -574,25 +932,30 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
     Real* __restrict losses_probs,
@@ -601,10 +964,8 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logits, losses_probs, loss, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logits, losses_probs, loss, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     Scratch<Real> sum_2_memory(1);
     Real* __restrict sum_2 = sum_2_memory.entries;
@@ -614,7 +975,13 @@ static int plain_forward(
         const int64_t work = size_C * size_N * size_S;
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, size_S, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
@@ -645,7 +1012,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -657,6 +1024,19 @@ static int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -666,76 +1046,30 @@ static int plain_forward(
                         }
                     }
                 }
-                double sum_2_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        }
-                        sum_2_sum += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_sum;
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logits,
-    float* __restrict losses_probs,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logits, losses_probs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    double* __restrict losses_probs,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logits, losses_probs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -751,7 +1085,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -760,18 +1100,17 @@ static int plain_backward_without_S(
                     const auto steady_3 = (-steady_1);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_1 * losses_probs[(i_N) * size_C + i_C]) + ((i_C == steady_2) ? steady_3 : Real(0)));
+                        const Real dlogits__now = ((steady_1 * losses_probs[(i_N) * size_C + i_C]) + choose((i_C == steady_2), steady_3, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict losses_probs,
@@ -780,16 +1119,20 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -798,51 +1141,224 @@ static int plain_backward(
                     const auto steady_2 = (-steady_1);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((steady_1 * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) + ((i_C == labels[(i_N) * size_S + i_S]) ? steady_2 : Real(0)));
+                        const Real dlogits__now = ((steady_1 * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_2, Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    // sum_2, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_N)) / 1.0));
+            const Real number_2 = Real((-((1.0 / double(size_N)) / 1.0)));
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double exp_logits_sum_scaled_sum = 0;
+                {
+                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_logits_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_3));
+                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
+                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
+                        }
+                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                    }
+                }
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                sum_2_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
+                {
+                    const auto steady_3 = exp_logits_sum_scaled_here;
+                    const auto steady_4 = labels[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((number_1 * (exp_logits_shifted[i_C] / steady_3)) + choose((i_C == steady_4), number_2, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
+                loss[0] = loss_here;
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
+extern "C" int plain_loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict losses_probs,
-    float* __restrict dlogits_,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_loss_and_dlogits_without_S(labels, logits, dlogits_, loss, size_C, size_N, size_S, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    // sum_2, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_N)) / double(size_S)));
+            const Real number_2 = Real((-((1.0 / double(size_N)) / double(size_S))));
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
+            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                exp_logits_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_logits_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
+                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
+                            }
+                        }
+                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
+                }
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_sum;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = ((number_1 * (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S])) + choose((i_C == labels[(i_N) * size_S + i_S]), number_2, Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict losses_probs,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
+                loss[0] = loss_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

@@ -7,30 +7,32 @@ Each function is that of ``cross_entropy.py`` with the same name, which is calle
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "9a8d448a80b8aa7fcb13ab6039748fd371081cc950bdc555f373d53cada27f8b",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 3, 1),
     "backward": (8, 3, 1),
+    "loss_and_dlogits": (6, 3, 1),
     "plain_forward": (4, 3, 0),
     "plain_backward": (4, 3, 0),
+    "plain_loss_and_dlogits": (4, 3, 0),
 }).run
 CrossEntropyForward = _module.CrossEntropyForward
 CrossEntropyGradients = _module.CrossEntropyGradients
+_all_count = _module._all_count
 _split_label = _module._split_label
 
 
 def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropyForward:
-    if not (_usable(logits, labels, weight)):
+    if not _usable(logits, labels, weight):
         return _of._forward(logits, labels, weight, label_smoothing, ignore_index)
     _given = (logits, labels, weight, label_smoothing, ignore_index)
     N = logits.shape[0]
@@ -43,11 +45,21 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     losses_counted = logits.new_empty(N, S)
     counted_sum = logits.new_empty(())
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logits.contiguous(), weight.contiguous(), losses_probs, losses_counted, counted_sum, loss),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            losses_probs,
+            losses_counted,
+            counted_sum,
+            loss,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropyForward(
         loss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum,
@@ -58,27 +70,72 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
 def _backward(
     dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum, label_smoothing,
 ) -> CrossEntropyGradients:
-    if not (_usable(dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum)):
+    if not _usable(dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum):
         return _of._backward(
-                   dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum,
-                   label_smoothing,
-               )
-    _given = (dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum, label_smoothing)
+            dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum,
+            label_smoothing,
+        )
+    _given = (
+        dloss,
+        labels,
+        labels_kept,
+        weight,
+        losses_probs,
+        losses_counted,
+        counted_sum,
+        label_smoothing,
+    )
     C = weight.shape[0]
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (counted_sum.contiguous(), dloss.contiguous(), labels.contiguous(), labels_kept.contiguous(), losses_counted.contiguous(), losses_probs.contiguous(), weight.contiguous(), dlogits_),
+        (
+            counted_sum.contiguous(),
+            dloss.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            losses_counted.contiguous(),
+            losses_probs.contiguous(),
+            weight.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropyGradients(dlogits_)
 
 
+def _loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    loss = logits.new_empty(())
+    dlogits_ = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogits",
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            loss,
+            dlogits_,
+        ),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None)
+
+
 def _plain_forward(logits, labels) -> tuple:
-    if not (_usable(logits, labels)):
+    if not _usable(logits, labels):
         return _of._plain_forward(logits, labels)
     _given = (logits, labels)
     N = logits.shape[0]
@@ -86,24 +143,61 @@ def _plain_forward(logits, labels) -> tuple:
     C = logits.shape[1]
     losses_probs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
-        "plain_forward", (labels.contiguous(), logits.contiguous(), losses_probs, loss), (C, N, S),
-    ):
+    _done = _run(
+        "plain_forward",
+        (labels.contiguous(), logits.contiguous(), losses_probs, loss),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, labels, losses_probs,)
+    return (loss, labels, losses_probs)
 
 
 def _plain_backward(dloss, labels, losses_probs) -> tuple:
-    if not (_usable(dloss, labels, losses_probs)):
+    if not _usable(dloss, labels, losses_probs):
         return _of._plain_backward(dloss, labels, losses_probs)
     _given = (dloss, labels, losses_probs)
     N = labels.shape[0]
     S = labels.shape[1]
     C = losses_probs.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dloss.contiguous(), labels.contiguous(), losses_probs.contiguous(), dlogits_), (C, N, S),
-    ):
+        (dloss.contiguous(), labels.contiguous(), losses_probs.contiguous(), dlogits_),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogits_,)
+
+
+def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index):
+    N = logits.shape[0]
+    S = logits.shape[2]
+    C = logits.shape[1]
+    dlogits_ = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None)
+
+
+def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+
+
+CrossEntropyFunction = _AtOnce(
+    _of.CrossEntropyFunction,
+    _takes_plain,
+    {
+        (True, False, False, False, False): _loss_and_dlogits,
+    },
+    {
+        (True, False, False, False, False): _plain_loss_and_dlogits,
+    },
+)

@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -19,19 +18,25 @@ static int forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
     // probs, counted, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, counted, losses, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real counted_here = ((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0));
+                const Real counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                 counted[i_N] = counted_here;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
@@ -46,7 +51,7 @@ static int forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_4 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -63,7 +68,7 @@ static int forward_without_S(
                 double sum_2_sum = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
-                    const auto steady_5 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_6 = log(steady_4);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -78,16 +83,15 @@ static int forward_without_S(
                     }
                 }
                 const Real sum_2_here = Real(sum_2_sum);
-                const Real losses_here = ((number_1 * ((labels_kept[i_N] != Real(0)) ? (counted_here * ((logits[(i_N) * size_C + labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_logits_sum_scaled_here))) : Real(0))) - (number_2 ? ((labels_kept[i_N] != Real(0)) ? (number_3 * sum_2_here) : Real(0)) : Real(0)));
+                const Real losses_here = ((number_1 * choose((labels_kept[i_N] != Real(0)), (counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0)));
                 losses[i_N] = losses_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logits,
@@ -100,19 +104,23 @@ static int forward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_N, size_S, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_N, size_S, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
     // probs, counted, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
             Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
@@ -131,6 +139,13 @@ static int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        counted[(i_N) * size_S + i_S] = counted_now;
+                    }
+                }
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -138,13 +153,6 @@ static int forward(
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                             peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
-                    }
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real counted_now = ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                        counted[(i_N) * size_S + i_S] = counted_now;
                     }
                 }
                 exp_logits_sum_scaled_total_memory.fill(0);
@@ -155,7 +163,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -178,7 +186,7 @@ static int forward(
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                                 const Real probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
                                 probs[((i_N) * size_C + i_C) * size_S + i_S] = probs_now;
-                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -191,63 +199,16 @@ static int forward(
                 {
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = ((number_1 * ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))) : Real(0))) - (number_2 ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (number_3 * sum_2[i_S]) : Real(0)) : Real(0)));
+                        const Real losses_now = ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         losses[(i_N) * size_S + i_S] = losses_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logits,
-    const float* __restrict weight,
-    float* __restrict probs,
-    float* __restrict counted,
-    float* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logits,
-    const double* __restrict weight,
-    double* __restrict probs,
-    double* __restrict counted,
-    double* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict counted,
     const Real* __restrict dlosses,
@@ -263,10 +224,6 @@ static int backward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -276,7 +233,13 @@ static int backward_without_S(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -295,35 +258,44 @@ static int backward_without_S(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
-                    const auto steady_5 = ((labels_kept[i_N] != Real(0)) ? dlosses[i_N] : Real(0));
+                    const auto steady_5 = choose((labels_kept[i_N] != Real(0)), dlosses[i_N], Real(0));
                     const auto steady_6 = (((number_1 * sum_1[0]) / Real(size_C)) + (number_2 * counted[i_N]));
                     const auto steady_7 = labels[i_N];
-                    const auto steady_8 = ((labels_kept[i_N] != Real(0)) ? ((number_4 * dlosses[i_N]) * counted[i_N]) : Real(0));
+                    const auto steady_8 = choose((labels_kept[i_N] != Real(0)), ((number_4 * dlosses[i_N]) * counted[i_N]), Real(0));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_5 * ((steady_6 * probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + ((i_C == steady_7) ? steady_8 : Real(0)));
+                        const Real dlogits__now = ((steady_5 * ((steady_6 * probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + choose((i_C == steady_7), steady_8, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict counted,
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
@@ -336,15 +308,9 @@ static int backward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -354,7 +320,13 @@ static int backward(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -373,14 +345,24 @@ static int backward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -389,63 +371,16 @@ static int backward(
                     const auto steady_6 = (number_3 * weight[i_C]);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? dlosses[(i_N) * size_S + i_S] : Real(0)) * (((steady_5 + (number_2 * counted[(i_N) * size_S + i_S])) * probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_6)) + ((i_C == labels[(i_N) * size_S + i_S]) ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? ((number_4 * dlosses[(i_N) * size_S + i_S]) * counted[(i_N) * size_S + i_S]) : Real(0)) : Real(0)));
+                        const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), dlosses[(i_N) * size_S + i_S], Real(0)) * (((steady_5 + (number_2 * counted[(i_N) * size_S + i_S])) * probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_6)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), ((number_4 * dlosses[(i_N) * size_S + i_S]) * counted[(i_N) * size_S + i_S]), Real(0)), Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict counted,
-    const float* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict probs,
-    const float* __restrict weight,
-    float* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict counted,
-    const double* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict probs,
-    const double* __restrict weight,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
@@ -461,7 +396,13 @@ static int plain_forward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, losses, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
@@ -479,7 +420,7 @@ static int plain_forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -493,7 +434,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                const Real losses_here = (-((logits[(i_N) * size_C + labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_logits_sum_scaled_here)));
+                const Real losses_here = (-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here)));
                 losses[i_N] = losses_here;
                 {
                     const auto steady_1 = exp_logits_sum_scaled_here;
@@ -504,13 +445,12 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
     Real* __restrict probs,
@@ -519,16 +459,20 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logits, probs, losses, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logits, probs, losses, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // probs, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, losses, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
             Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
@@ -558,7 +502,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -571,6 +515,13 @@ static int plain_forward(
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
                 {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real losses_now = (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        losses[(i_N) * size_S + i_S] = losses_now;
+                    }
+                }
+                {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
@@ -579,58 +530,12 @@ static int plain_forward(
                         }
                     }
                 }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logits,
-    float* __restrict probs,
-    float* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logits, probs, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    double* __restrict probs,
-    double* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logits, probs, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
@@ -646,7 +551,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, probs, dlogits_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -655,18 +566,17 @@ static int plain_backward_without_S(
                     const auto steady_3 = (-steady_1);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_1 * probs[(i_N) * size_C + i_C]) + ((i_C == steady_2) ? steady_3 : Real(0)));
+                        const Real dlogits__now = ((steady_1 * probs[(i_N) * size_C + i_C]) + choose((i_C == steady_2), steady_3, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
     const Real* __restrict probs,
@@ -675,67 +585,33 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dlosses, labels, probs, dlogits_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dlosses, labels, probs, dlogits_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, probs, dlogits_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
                 {
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((dlosses[(i_N) * size_S + i_S] * probs[((i_N) * size_C + i_C) * size_S + i_S]) + ((i_C == labels[(i_N) * size_S + i_S]) ? (-dlosses[(i_N) * size_S + i_S]) : Real(0)));
+                        const Real dlogits__now = ((dlosses[(i_N) * size_S + i_S] * probs[((i_N) * size_C + i_C) * size_S + i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), (-dlosses[(i_N) * size_S + i_S]), Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const float* __restrict probs,
-    float* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dlosses, labels, probs, dlogits_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const double* __restrict probs,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dlosses, labels, probs, dlogits_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

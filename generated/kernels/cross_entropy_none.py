@@ -7,9 +7,8 @@ Each function is that of ``cross_entropy_none.py`` with the same name, which is 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -30,7 +29,7 @@ _split_label = _module._split_label
 
 
 def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropyNoneForward:
-    if not (_usable(logits, labels, weight)):
+    if not _usable(logits, labels, weight):
         return _of._forward(logits, labels, weight, label_smoothing, ignore_index)
     _given = (logits, labels, weight, label_smoothing, ignore_index)
     N = logits.shape[0]
@@ -42,11 +41,20 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     probs = logits.new_empty(N, C, S)
     counted = logits.new_empty(N, S)
     losses = logits.new_empty(N, S)
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logits.contiguous(), weight.contiguous(), probs, counted, losses),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            probs,
+            counted,
+            losses,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropyNoneForward(
         losses, labels, labels_kept, weight, probs, counted, label_smoothing,
@@ -56,24 +64,33 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
 def _backward(
     dlosses, labels, labels_kept, weight, probs, counted, label_smoothing,
 ) -> CrossEntropyNoneGradients:
-    if not (_usable(dlosses, labels, labels_kept, weight, probs, counted)):
+    if not _usable(dlosses, labels, labels_kept, weight, probs, counted):
         return _of._backward(dlosses, labels, labels_kept, weight, probs, counted, label_smoothing)
     _given = (dlosses, labels, labels_kept, weight, probs, counted, label_smoothing)
     C = weight.shape[0]
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogits_ = dlosses.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (counted.contiguous(), dlosses.contiguous(), labels.contiguous(), labels_kept.contiguous(), probs.contiguous(), weight.contiguous(), dlogits_),
+        (
+            counted.contiguous(),
+            dlosses.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            probs.contiguous(),
+            weight.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropyNoneGradients(dlogits_)
 
 
 def _plain_forward(logits, labels) -> tuple:
-    if not (_usable(logits, labels)):
+    if not _usable(logits, labels):
         return _of._plain_forward(logits, labels)
     _given = (logits, labels)
     C = logits.shape[1]
@@ -81,24 +98,29 @@ def _plain_forward(logits, labels) -> tuple:
     S = logits.shape[2]
     probs = logits.new_empty(N, C, S)
     losses = logits.new_empty(N, S)
-    if not _run(
-        "plain_forward", (labels.contiguous(), logits.contiguous(), probs, losses), (C, N, S),
-    ):
+    _done = _run(
+        "plain_forward",
+        (labels.contiguous(), logits.contiguous(), probs, losses),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (losses, labels, probs,)
+    return (losses, labels, probs)
 
 
 def _plain_backward(dlosses, labels, probs) -> tuple:
-    if not (_usable(dlosses, labels, probs)):
+    if not _usable(dlosses, labels, probs):
         return _of._plain_backward(dlosses, labels, probs)
     _given = (dlosses, labels, probs)
     C = probs.shape[1]
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogits_ = dlosses.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dlosses.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_), (C, N, S),
-    ):
+        (dlosses.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogits_,)

@@ -7,29 +7,38 @@ Each function is that of ``cross_entropy_probabilities.py`` with the same name, 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_probabilities as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "ebcd7e98debb5f7fba416be56cb4cc8f57c53bf40d218941c6b5dead141e5807",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyProbabilitiesFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
+    "backward_of_dlogits": (5, 3, 1),
+    "backward_of_dtarget": (4, 3, 1),
     "backward": (6, 3, 1),
+    "loss_and_dlogits_dtarget": (6, 3, 1),
+    "loss_and_dlogits": (5, 3, 1),
+    "loss_and_dtarget": (5, 3, 1),
     "plain_forward": (4, 3, 0),
+    "plain_backward_of_dlogits": (4, 3, 0),
+    "plain_backward_of_dtarget": (3, 3, 0),
     "plain_backward": (5, 3, 0),
+    "plain_loss_and_dlogits_dtarget": (5, 3, 0),
+    "plain_loss_and_dlogits": (4, 3, 0),
+    "plain_loss_and_dtarget": (4, 3, 0),
 }).run
 CrossEntropyProbabilitiesForward = _module.CrossEntropyProbabilitiesForward
 CrossEntropyProbabilitiesGradients = _module.CrossEntropyProbabilitiesGradients
 
 
 def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabilitiesForward:
-    if not (_usable(logits, target, weight)):
+    if not _usable(logits, target, weight):
         return _of._forward(logits, target, weight, label_smoothing)
     _given = (logits, target, weight, label_smoothing)
     N = logits.shape[0]
@@ -39,19 +48,64 @@ def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabiliti
         weight = logits.new_full((), 1).expand(C)
     losses_logprobs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
         (logits.contiguous(), target.contiguous(), weight.contiguous(), losses_logprobs, loss),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropyProbabilitiesForward(loss, target, weight, losses_logprobs, label_smoothing)
+
+
+def _backward_of_dlogits(dloss, target, weight, losses_logprobs, label_smoothing, needs):
+    _given = (dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    dlogits = dloss.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dlogits",
+        (
+            dloss.contiguous(),
+            losses_logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+        ),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CrossEntropyProbabilitiesGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dloss, target, weight, losses_logprobs, label_smoothing, needs):
+    _given = (dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    dtarget = dloss.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), losses_logprobs.contiguous(), weight.contiguous(), dtarget),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CrossEntropyProbabilitiesGradients(None, dtarget)
 
 
 def _backward(
     dloss, target, weight, losses_logprobs, label_smoothing, needs,
 ) -> CrossEntropyProbabilitiesGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, target, weight, losses_logprobs)):
+    if not _usable(dloss, target, weight, losses_logprobs):
+        return _of._backward(dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, target, weight, losses_logprobs, label_smoothing, needs)
     _given = (dloss, target, weight, losses_logprobs, label_smoothing, needs)
     N = target.shape[0]
@@ -59,17 +113,80 @@ def _backward(
     S = target.shape[2]
     dlogits = dloss.new_empty(N, C, S)
     dtarget = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), losses_logprobs.contiguous(), target.contiguous(), weight.contiguous(), dlogits, dtarget),
+        (
+            dloss.contiguous(),
+            losses_logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropyProbabilitiesGradients(dlogits, dtarget)
 
 
+def _loss_and_dlogits_dtarget(logits, target, weight, label_smoothing):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    dlogits = logits.new_empty(N, C, S)
+    dtarget = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dlogits_dtarget",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), dlogits, dtarget, loss),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _loss_and_dlogits(logits, target, weight, label_smoothing):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    dlogits = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dlogits",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), dlogits, loss),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _loss_and_dtarget(logits, target, weight, label_smoothing):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    dtarget = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dtarget",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), dtarget, loss),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
 def _plain_forward(logits, target) -> tuple:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._plain_forward(logits, target)
     _given = (logits, target)
     N = logits.shape[0]
@@ -77,16 +194,56 @@ def _plain_forward(logits, target) -> tuple:
     C = logits.shape[1]
     losses_logprobs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
-        "plain_forward", (logits.contiguous(), target.contiguous(), losses_logprobs, loss),
+    _done = _run(
+        "plain_forward",
+        (logits.contiguous(), target.contiguous(), losses_logprobs, loss),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, target, losses_logprobs,)
+    return (loss, target, losses_logprobs)
+
+
+def _plain_backward_of_dlogits(dloss, target, losses_logprobs, needs):
+    _given = (dloss, target, losses_logprobs, needs)
+    N = target.shape[0]
+    S = target.shape[2]
+    C = target.shape[1]
+    dlogits = dloss.new_empty(N, C, S)
+    _done = _run(
+        "plain_backward_of_dlogits",
+        (dloss.contiguous(), losses_logprobs.contiguous(), target.contiguous(), dlogits),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (dlogits, None)
+
+
+def _plain_backward_of_dtarget(dloss, target, losses_logprobs, needs):
+    _given = (dloss, target, losses_logprobs, needs)
+    N = target.shape[0]
+    S = target.shape[2]
+    C = target.shape[1]
+    dtarget = dloss.new_empty(N, C, S)
+    _done = _run(
+        "plain_backward_of_dtarget",
+        (dloss.contiguous(), losses_logprobs.contiguous(), dtarget),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dtarget)
 
 
 def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
-    if not (needs[0] and needs[1] and _usable(dloss, target, losses_logprobs)):
+    if not _usable(dloss, target, losses_logprobs):
+        return _of._plain_backward(dloss, target, losses_logprobs, needs)
+    if needs[0] and not needs[1]:
+        return _plain_backward_of_dlogits(dloss, target, losses_logprobs, needs)
+    if not needs[0] and needs[1]:
+        return _plain_backward_of_dtarget(dloss, target, losses_logprobs, needs)
+    if not (needs[0] and needs[1]):
         return _of._plain_backward(dloss, target, losses_logprobs, needs)
     _given = (dloss, target, losses_logprobs, needs)
     N = target.shape[0]
@@ -94,10 +251,80 @@ def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
     C = target.shape[1]
     dlogits = dloss.new_empty(N, C, S)
     dtarget = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
         (dloss.contiguous(), losses_logprobs.contiguous(), target.contiguous(), dlogits, dtarget),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dlogits, dtarget,)
+    return (dlogits, dtarget)
+
+
+def _plain_loss_and_dlogits_dtarget(logits, target, weight, label_smoothing):
+    N = logits.shape[0]
+    S = logits.shape[2]
+    C = logits.shape[1]
+    dlogits = logits.new_empty(N, C, S)
+    dtarget = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits_dtarget",
+        (logits.contiguous(), target.contiguous(), dlogits, dtarget, loss),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _plain_loss_and_dlogits(logits, target, weight, label_smoothing):
+    N = logits.shape[0]
+    S = logits.shape[2]
+    C = logits.shape[1]
+    dlogits = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (logits.contiguous(), target.contiguous(), dlogits, loss),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _plain_loss_and_dtarget(logits, target, weight, label_smoothing):
+    N = logits.shape[0]
+    S = logits.shape[2]
+    C = logits.shape[1]
+    dtarget = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dtarget",
+        (logits.contiguous(), target.contiguous(), dtarget, loss),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
+def _takes_plain(logits, target, weight, label_smoothing) -> bool:
+    return weight is None and label_smoothing == 0
+
+
+CrossEntropyProbabilitiesFunction = _AtOnce(
+    _of.CrossEntropyProbabilitiesFunction,
+    _takes_plain,
+    {
+        (True, True, False, False): _loss_and_dlogits_dtarget,
+        (True, False, False, False): _loss_and_dlogits,
+        (False, True, False, False): _loss_and_dtarget,
+    },
+    {
+        (True, True, False, False): _plain_loss_and_dlogits_dtarget,
+        (True, False, False, False): _plain_loss_and_dlogits,
+        (False, True, False, False): _plain_loss_and_dtarget,
+    },
+)

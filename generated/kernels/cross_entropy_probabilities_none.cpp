@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -16,13 +15,19 @@ static int forward_without_S(
     const double label_smoothing,
     const int threads
 ) {
-    const Real number_1 = Real((1.0 - label_smoothing));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
     // logprobs, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, logprobs, losses, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
@@ -38,7 +43,7 @@ static int forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double sum_2_sum = 0;
                 {
-                    const auto steady_3 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_2_now = 0;
@@ -52,7 +57,7 @@ static int forward_without_S(
                 const Real sum_2_here = Real(sum_2_sum);
                 double sum_3_sum = 0;
                 {
-                    const auto steady_3 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_4 = log(sum_2_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -70,13 +75,12 @@ static int forward_without_S(
                 const Real losses_here = (-sum_3_here);
                 losses[i_N] = losses_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     const Real* __restrict weight,
@@ -87,17 +91,21 @@ static int forward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(logits, target, weight, logprobs, losses, size_C, size_N, size_S, label_smoothing, threads);
-    }
-    const Real number_1 = Real((1.0 - label_smoothing));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
+) try {
+    if (size_S == 1) return forward_without_S(logits, target, weight, logprobs, losses, size_C, size_N, size_S, label_smoothing, threads);
     // logprobs, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, logprobs, losses, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
             Scratch<Real> sum_2_memory(size_S, 0);
@@ -131,7 +139,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -150,7 +158,7 @@ static int forward(
                             const auto steady_3 = weight[i_C];
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(sum_2[i_S]));
+                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
                                 logprobs[((i_N) * size_C + i_C) * size_S + i_S] = logprobs_now;
                                 sum_3_block[i_S] += ((steady_3 * logprobs_now) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
                             }
@@ -170,54 +178,216 @@ static int forward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dlogits_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    const auto steady_3 = dlosses[i_N];
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_3 = dlosses[i_N];
+                    const auto steady_4 = sum_1_here;
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(logprobs[(i_N) * size_C + i_C])));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict logprobs,
-    float* __restrict losses,
+extern "C" int backward_of_dlogits(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dlogits_without_S(dlosses, logprobs, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, threads);
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_3 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_3 = weight[i_C];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])));
+                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dtarget_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double label_smoothing,
     const int threads
 ) {
-    try {
-        return forward<float>(
-            logits, target, weight, logprobs, losses, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, weight, dtarget, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_2 = dlosses[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = (((number_1 * weight[i_C]) * steady_2) * logprobs[(i_N) * size_C + i_C]);
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
+    return DONE;
 }
 
-extern "C" int forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict logprobs,
-    double* __restrict losses,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    try {
-        return forward<double>(
-            logits, target, weight, logprobs, losses, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return backward_of_dtarget_without_S(dlosses, logprobs, weight, dtarget, size_C, size_N, size_S, label_smoothing, threads);
+    // dtarget
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, weight, dtarget, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    const auto steady_2 = (number_1 * weight[i_C]);
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dtarget_now = ((steady_2 * dlosses[(i_N) * size_S + i_S]) * logprobs[((i_N) * size_C + i_C) * size_S + i_S]);
+                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int backward_without_S(
     const Real* __restrict dlosses,
     const Real* __restrict logprobs,
@@ -231,13 +401,19 @@ static int backward_without_S(
     const double label_smoothing,
     const int threads
 ) {
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -266,13 +442,12 @@ static int backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dlosses,
     const Real* __restrict logprobs,
     const Real* __restrict target,
@@ -284,17 +459,21 @@ static int backward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    }
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
+) try {
+    if (size_S == 1) return backward_without_S(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             Scratch<Real> sum_1_memory(size_S, 0);
             Real* __restrict sum_1 = sum_1_memory.entries;
             Scratch<Real> sum_1_block_memory(size_S, 0);
@@ -336,56 +515,11 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dlosses,
-    const float* __restrict logprobs,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dlosses,
-    const double* __restrict logprobs,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -400,7 +534,13 @@ static int plain_forward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, logprobs, losses, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
@@ -416,7 +556,7 @@ static int plain_forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double sum_2_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_2_now = 0;
@@ -430,7 +570,7 @@ static int plain_forward_without_S(
                 const Real sum_2_here = Real(sum_2_sum);
                 double sum_3_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_2 = log(sum_2_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -448,13 +588,12 @@ static int plain_forward_without_S(
                 const Real losses_here = (-sum_3_here);
                 losses[i_N] = losses_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     Real* __restrict logprobs,
@@ -463,15 +602,19 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(logits, target, logprobs, losses, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(logits, target, logprobs, losses, size_C, size_N, size_S, threads);
     // logprobs, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, logprobs, losses, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
             Scratch<Real> sum_2_memory(size_S, 0);
@@ -505,7 +648,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -523,7 +666,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(sum_2[i_S]));
+                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
                                 logprobs[((i_N) * size_C + i_C) * size_S + i_S] = logprobs_now;
                                 sum_3_block[i_S] += (logprobs_now * target[((i_N) * size_C + i_C) * size_S + i_S]);
                             }
@@ -543,50 +686,198 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_backward_of_dlogits_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += target[(i_N) * size_C + i_C];
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_1 = (dlosses[i_N] * sum_1_here);
+                    const auto steady_2 = dlosses[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = ((steady_1 * exp(logprobs[(i_N) * size_C + i_C])) - (steady_2 * target[(i_N) * size_C + i_C]));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int plain_forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict logprobs,
-    float* __restrict losses,
+extern "C" int plain_backward_of_dlogits(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_backward_of_dlogits_without_S(dlosses, logprobs, target, dlogits, size_C, size_N, size_S, threads);
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
+                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_backward_of_dtarget_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
 ) {
-    try {
-        return plain_forward<float>(
-            logits, target, logprobs, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = dlosses[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = (-(steady_1 * logprobs[(i_N) * size_C + i_C]));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
+    return DONE;
 }
 
-extern "C" int plain_forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict logprobs,
-    double* __restrict losses,
+extern "C" int plain_backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict logprobs,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return plain_forward<double>(
-            logits, target, logprobs, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_backward_of_dtarget_without_S(dlosses, logprobs, dtarget, size_C, size_N, size_S, threads);
+    // dtarget
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, dtarget, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * logprobs[((i_N) * size_C + i_C) * size_S + i_S]));
+                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dlosses,
     const Real* __restrict logprobs,
@@ -602,7 +893,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -631,13 +928,12 @@ static int plain_backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dlosses,
     const Real* __restrict logprobs,
     const Real* __restrict target,
@@ -647,15 +943,19 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dlosses, logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dlosses, logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads);
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, dtarget, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             Scratch<Real> sum_1_memory(size_S, 0);
             Real* __restrict sum_1 = sum_1_memory.entries;
             Scratch<Real> sum_1_block_memory(size_S, 0);
@@ -694,48 +994,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dlosses,
-    const float* __restrict logprobs,
-    const float* __restrict target,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dlosses, logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dlosses,
-    const double* __restrict logprobs,
-    const double* __restrict target,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dlosses, logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

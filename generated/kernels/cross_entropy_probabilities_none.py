@@ -7,9 +7,8 @@ Each function is that of ``cross_entropy_probabilities_none.py`` with the same n
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_probabilities_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,8 +19,12 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
+    "backward_of_dlogits": (5, 3, 1),
+    "backward_of_dtarget": (4, 3, 1),
     "backward": (6, 3, 1),
     "plain_forward": (4, 3, 0),
+    "plain_backward_of_dlogits": (4, 3, 0),
+    "plain_backward_of_dtarget": (3, 3, 0),
     "plain_backward": (5, 3, 0),
 }).run
 CrossEntropyProbabilitiesNoneForward = _module.CrossEntropyProbabilitiesNoneForward
@@ -29,7 +32,7 @@ CrossEntropyProbabilitiesNoneGradients = _module.CrossEntropyProbabilitiesNoneGr
 
 
 def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabilitiesNoneForward:
-    if not (_usable(logits, target, weight)):
+    if not _usable(logits, target, weight):
         return _of._forward(logits, target, weight, label_smoothing)
     _given = (logits, target, weight, label_smoothing)
     C = logits.shape[1]
@@ -39,19 +42,64 @@ def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabiliti
         weight = logits.new_full((), 1).expand(C)
     logprobs = logits.new_empty(N, C, S)
     losses = logits.new_empty(N, S)
-    if not _run(
+    _done = _run(
         "forward",
         (logits.contiguous(), target.contiguous(), weight.contiguous(), logprobs, losses),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropyProbabilitiesNoneForward(losses, target, weight, logprobs, label_smoothing)
+
+
+def _backward_of_dlogits(dlosses, target, weight, logprobs, label_smoothing, needs):
+    _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dlogits = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dlogits",
+        (
+            dlosses.contiguous(),
+            logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+        ),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CrossEntropyProbabilitiesNoneGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dlosses, target, weight, logprobs, label_smoothing, needs):
+    _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dtarget = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), logprobs.contiguous(), weight.contiguous(), dtarget),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CrossEntropyProbabilitiesNoneGradients(None, dtarget)
 
 
 def _backward(
     dlosses, target, weight, logprobs, label_smoothing, needs,
 ) -> CrossEntropyProbabilitiesNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, target, weight, logprobs)):
+    if not _usable(dlosses, target, weight, logprobs):
+        return _of._backward(dlosses, target, weight, logprobs, label_smoothing, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dlosses, target, weight, logprobs, label_smoothing, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, target, weight, logprobs, label_smoothing, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, target, weight, logprobs, label_smoothing, needs)
     _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
     C = target.shape[1]
@@ -59,17 +107,25 @@ def _backward(
     S = dlosses.shape[1]
     dlogits = dlosses.new_empty(N, C, S)
     dtarget = dlosses.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dlosses.contiguous(), logprobs.contiguous(), target.contiguous(), weight.contiguous(), dlogits, dtarget),
+        (
+            dlosses.contiguous(),
+            logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 
 
 def _plain_forward(logits, target) -> tuple:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._plain_forward(logits, target)
     _given = (logits, target)
     C = logits.shape[1]
@@ -77,15 +133,56 @@ def _plain_forward(logits, target) -> tuple:
     S = logits.shape[2]
     logprobs = logits.new_empty(N, C, S)
     losses = logits.new_empty(N, S)
-    if not _run(
-        "plain_forward", (logits.contiguous(), target.contiguous(), logprobs, losses), (C, N, S),
-    ):
+    _done = _run(
+        "plain_forward",
+        (logits.contiguous(), target.contiguous(), logprobs, losses),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (losses, target, logprobs,)
+    return (losses, target, logprobs)
+
+
+def _plain_backward_of_dlogits(dlosses, target, logprobs, needs):
+    _given = (dlosses, target, logprobs, needs)
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dlogits = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "plain_backward_of_dlogits",
+        (dlosses.contiguous(), logprobs.contiguous(), target.contiguous(), dlogits),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (dlogits, None)
+
+
+def _plain_backward_of_dtarget(dlosses, target, logprobs, needs):
+    _given = (dlosses, target, logprobs, needs)
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dtarget = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "plain_backward_of_dtarget",
+        (dlosses.contiguous(), logprobs.contiguous(), dtarget),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dtarget)
 
 
 def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
-    if not (needs[0] and needs[1] and _usable(dlosses, target, logprobs)):
+    if not _usable(dlosses, target, logprobs):
+        return _of._plain_backward(dlosses, target, logprobs, needs)
+    if needs[0] and not needs[1]:
+        return _plain_backward_of_dlogits(dlosses, target, logprobs, needs)
+    if not needs[0] and needs[1]:
+        return _plain_backward_of_dtarget(dlosses, target, logprobs, needs)
+    if not (needs[0] and needs[1]):
         return _of._plain_backward(dlosses, target, logprobs, needs)
     _given = (dlosses, target, logprobs, needs)
     C = target.shape[1]
@@ -93,10 +190,11 @@ def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
     S = dlosses.shape[1]
     dlogits = dlosses.new_empty(N, C, S)
     dtarget = dlosses.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
         (dlosses.contiguous(), logprobs.contiguous(), target.contiguous(), dlogits, dtarget),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dlogits, dtarget,)
+    return (dlogits, dtarget)

@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -16,15 +15,21 @@ static int forward_without_S(
     const double label_smoothing,
     const int threads
 ) {
-    const Real number_1 = Real((1.0 - label_smoothing));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
     // losses_logprobs, loss
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, losses_logprobs, size_C, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -41,7 +46,7 @@ static int forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double sum_2_sum = 0;
                 {
-                    const auto steady_3 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_2_now = 0;
@@ -55,7 +60,7 @@ static int forward_without_S(
                 const Real sum_2_here = Real(sum_2_sum);
                 double sum_3_sum = 0;
                 {
-                    const auto steady_3 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_4 = log(sum_2_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -72,14 +77,13 @@ static int forward_without_S(
                 const Real sum_3_here = Real(sum_3_sum);
                 loss_part[0] += double((-sum_3_here));
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     const Real* __restrict weight,
@@ -90,19 +94,23 @@ static int forward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(logits, target, weight, losses_logprobs, loss, size_C, size_N, size_S, label_smoothing, threads);
-    }
-    const Real number_1 = Real((1.0 - label_smoothing));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
+) try {
+    if (size_S == 1) return forward_without_S(logits, target, weight, losses_logprobs, loss, size_C, size_N, size_S, label_smoothing, threads);
     // losses_logprobs, loss
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, losses_logprobs, size_C, size_S, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             double* __restrict loss_part = loss_parts + thread * 1;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
@@ -137,7 +145,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -156,7 +164,7 @@ static int forward(
                             const auto steady_3 = weight[i_C];
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real losses_logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(sum_2[i_S]));
+                                const Real losses_logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
                                 losses_logprobs[((i_N) * size_C + i_C) * size_S + i_S] = losses_logprobs_now;
                                 sum_3_block[i_S] += ((steady_3 * losses_logprobs_now) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
                             }
@@ -182,55 +190,219 @@ static int forward(
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dlogits_without_S(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    const auto steady_3 = dloss[0];
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += ((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_3 = dloss[0];
+                    const auto steady_4 = sum_1_here;
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = (((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(losses_logprobs[(i_N) * size_C + i_C])));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict losses_logprobs,
-    float* __restrict loss,
+extern "C" int backward_of_dlogits(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dlogits_without_S(dloss, losses_logprobs, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, threads);
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_total_memory.fill(0);
+                {
+                    const auto steady_3 = dloss[0];
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = (steady_3 * weight[i_C]);
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += (steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                {
+                    const auto steady_3 = dloss[0];
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_4 = (steady_3 * weight[i_C]);
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(losses_logprobs[((i_N) * size_C + i_C) * size_S + i_S])));
+                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dtarget_without_S(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double label_smoothing,
     const int threads
 ) {
-    try {
-        return forward<float>(
-            logits, target, weight, losses_logprobs, loss, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, weight, dtarget, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_2 = (dloss[0] * number_1);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = ((steady_2 * weight[i_C]) * losses_logprobs[(i_N) * size_C + i_C]);
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
+    return DONE;
 }
 
-extern "C" int forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict losses_logprobs,
-    double* __restrict loss,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    try {
-        return forward<double>(
-            logits, target, weight, losses_logprobs, loss, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return backward_of_dtarget_without_S(dloss, losses_logprobs, weight, dtarget, size_C, size_N, size_S, label_smoothing, threads);
+    // dtarget
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, weight, dtarget, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    const auto steady_2 = ((dloss[0] * number_1) * weight[i_C]);
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dtarget_now = (steady_2 * losses_logprobs[((i_N) * size_C + i_C) * size_S + i_S]);
+                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int backward_without_S(
     const Real* __restrict dloss,
     const Real* __restrict losses_logprobs,
@@ -244,13 +416,19 @@ static int backward_without_S(
     const double label_smoothing,
     const int threads
 ) {
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -280,13 +458,12 @@ static int backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict losses_logprobs,
     const Real* __restrict target,
@@ -298,17 +475,21 @@ static int backward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    }
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const Real number_2 = Real((label_smoothing / double(size_C)));
+) try {
+    if (size_S == 1) return backward_without_S(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             Scratch<Real> sum_1_memory(size_S, 0);
             Real* __restrict sum_1 = sum_1_memory.entries;
             Scratch<Real> sum_1_block_memory(size_S, 0);
@@ -353,73 +534,490 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict losses_logprobs,
-    const float* __restrict target,
-    const float* __restrict weight,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict losses_logprobs,
-    const double* __restrict target,
-    const double* __restrict weight,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_forward_without_S(
+static int loss_and_dlogits_dtarget_without_S(
     const Real* __restrict logits,
     const Real* __restrict target,
-    Real* __restrict losses_logprobs,
+    const Real* __restrict weight,
     Real* __restrict loss,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
+    const double label_smoothing,
     const int threads
 ) {
-    // losses_logprobs, loss
+    // loss, dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            const Real number_3 = Real((1.0 - label_smoothing));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                            sum_4_now += (weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                const Real sum_4_here = Real(sum_4_sum);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_3_sum = 0;
+                {
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_5 = log(sum_2_here);
+                    const auto steady_6 = sum_4_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5)) * ((number_3 * target[(i_N) * size_C + i_C]) + number_2));
+                            const Real dlogits_now = ((weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_6 * exp(((logits[(i_N) * size_C + i_C] - steady_4) - steady_5))));
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                            const Real dtarget_now = ((number_1 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                loss_part[0] += double((-sum_3_here));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+}
+
+extern "C" int loss_and_dlogits_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return loss_and_dlogits_dtarget_without_S(logits, target, weight, loss, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
+    // loss, dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            const Real number_3 = Real((1.0 - label_smoothing));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_4_memory(size_S, 0);
+            Real* __restrict sum_4 = sum_4_memory.entries;
+            Scratch<Real> sum_4_block_memory(size_S, 0);
+            Real* __restrict sum_4_block = sum_4_block_memory.entries;
+            Scratch<double> sum_4_total_memory(size_S, 0);
+            double* __restrict sum_4_total = sum_4_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                sum_4_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_4_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                                sum_4_block[i_S] += (steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
+                            }
+                        }
+                        add_block(sum_4_block_memory, sum_4_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_4[i_S] = Real(sum_4_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            const auto steady_5 = (number_1 * steady_4);
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += ((steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]))) * ((number_3 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
+                                const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))));
+                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                                const Real dtarget_now = (steady_5 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
+                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-sum_3[i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogits_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // loss, dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            const Real number_3 = Real((1.0 - label_smoothing));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                            sum_4_now += (weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                const Real sum_4_here = Real(sum_4_sum);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_3_sum = 0;
+                {
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_5 = log(sum_2_here);
+                    const auto steady_6 = sum_4_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5)) * ((number_3 * target[(i_N) * size_C + i_C]) + number_2));
+                            const Real dlogits_now = ((weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_6 * exp(((logits[(i_N) * size_C + i_C] - steady_4) - steady_5))));
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                loss_part[0] += double((-sum_3_here));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+}
+
+extern "C" int loss_and_dlogits(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return loss_and_dlogits_without_S(logits, target, weight, loss, dlogits, size_C, size_N, size_S, label_smoothing, threads);
+    // loss, dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, size_S, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            const Real number_3 = Real((1.0 - label_smoothing));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_4_memory(size_S, 0);
+            Real* __restrict sum_4 = sum_4_memory.entries;
+            Scratch<Real> sum_4_block_memory(size_S, 0);
+            Real* __restrict sum_4_block = sum_4_block_memory.entries;
+            Scratch<double> sum_4_total_memory(size_S, 0);
+            double* __restrict sum_4_total = sum_4_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                sum_4_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_4_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                                sum_4_block[i_S] += (steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
+                            }
+                        }
+                        add_block(sum_4_block_memory, sum_4_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_4[i_S] = Real(sum_4_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += ((steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]))) * ((number_3 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
+                                const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))));
+                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-sum_3[i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dtarget_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // loss, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            const Real number_3 = Real((label_smoothing - 1.0));
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -436,13 +1034,13 @@ static int plain_forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double sum_2_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_2_now = 0;
                         #pragma omp simd reduction(+:sum_2_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
                         }
                         sum_2_sum += sum_2_now;
                     }
@@ -450,16 +1048,16 @@ static int plain_forward_without_S(
                 const Real sum_2_here = Real(sum_2_sum);
                 double sum_3_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
-                    const auto steady_2 = log(sum_2_here);
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_5 = log(sum_2_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_3_now = 0;
                         #pragma omp simd reduction(+:sum_3_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real losses_logprobs_now = ((logits[(i_N) * size_C + i_C] - steady_1) - steady_2);
-                            losses_logprobs[(i_N) * size_C + i_C] = losses_logprobs_now;
-                            sum_3_now += (losses_logprobs_now * target[(i_N) * size_C + i_C]);
+                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5)) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
+                            const Real dtarget_now = ((number_3 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
                         sum_3_sum += sum_3_now;
                     }
@@ -467,33 +1065,41 @@ static int plain_forward_without_S(
                 const Real sum_3_here = Real(sum_3_sum);
                 loss_part[0] += double((-sum_3_here));
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int loss_and_dtarget(
     const Real* __restrict logits,
     const Real* __restrict target,
-    Real* __restrict losses_logprobs,
+    const Real* __restrict weight,
     Real* __restrict loss,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
+    const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(logits, target, losses_logprobs, loss, size_C, size_N, size_S, threads);
-    }
-    // losses_logprobs, loss
+) try {
+    if (size_S == 1) return loss_and_dtarget_without_S(logits, target, weight, loss, dtarget, size_C, size_N, size_S, label_smoothing, threads);
+    // loss, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, size_S, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            const Real number_3 = Real((label_smoothing - 1.0));
             double* __restrict loss_part = loss_parts + thread * 1;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
@@ -528,7 +1134,193 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            const auto steady_5 = (number_3 * steady_4);
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += ((steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]))) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
+                                const Real dtarget_now = (steady_5 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
+                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-sum_3[i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_forward_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict losses_logprobs,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // losses_logprobs, loss
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, losses_logprobs, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_3_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_2 = log(sum_2_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real losses_logprobs_now = ((logits[(i_N) * size_C + i_C] - steady_1) - steady_2);
+                            losses_logprobs[(i_N) * size_C + i_C] = losses_logprobs_now;
+                            sum_3_now += (losses_logprobs_now * target[(i_N) * size_C + i_C]);
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                loss_part[0] += double((-sum_3_here));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+}
+
+extern "C" int plain_forward(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict losses_logprobs,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_forward_without_S(logits, target, losses_logprobs, loss, size_C, size_N, size_S, threads);
+    // losses_logprobs, loss
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, losses_logprobs, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -546,7 +1338,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real losses_logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(sum_2[i_S]));
+                                const Real losses_logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
                                 losses_logprobs[((i_N) * size_C + i_C) * size_S + i_S] = losses_logprobs_now;
                                 sum_3_block[i_S] += (losses_logprobs_now * target[((i_N) * size_C + i_C) * size_S + i_S]);
                             }
@@ -572,51 +1364,201 @@ static int plain_forward(
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_backward_of_dlogits_without_S(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += target[(i_N) * size_C + i_C];
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_1 = (dloss[0] * sum_1_here);
+                    const auto steady_2 = dloss[0];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = ((steady_1 * exp(losses_logprobs[(i_N) * size_C + i_C])) - (steady_2 * target[(i_N) * size_C + i_C]));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int plain_forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict losses_logprobs,
-    float* __restrict loss,
+extern "C" int plain_backward_of_dlogits(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_backward_of_dlogits_without_S(dloss, losses_logprobs, target, dlogits, size_C, size_N, size_S, threads);
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                {
+                    const auto steady_1 = dloss[0];
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits_now = (((steady_1 * sum_1[i_S]) * exp(losses_logprobs[((i_N) * size_C + i_C) * size_S + i_S])) - (steady_1 * target[((i_N) * size_C + i_C) * size_S + i_S]));
+                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_backward_of_dtarget_without_S(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
 ) {
-    try {
-        return plain_forward<float>(
-            logits, target, losses_logprobs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = dloss[0];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = (-(steady_1 * losses_logprobs[(i_N) * size_C + i_C]));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
+    return DONE;
 }
 
-extern "C" int plain_forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict losses_logprobs,
-    double* __restrict loss,
+extern "C" int plain_backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict losses_logprobs,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return plain_forward<double>(
-            logits, target, losses_logprobs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_backward_of_dtarget_without_S(dloss, losses_logprobs, dtarget, size_C, size_N, size_S, threads);
+    // dtarget
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, dtarget, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    const auto steady_1 = dloss[0];
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dtarget_now = (-(steady_1 * losses_logprobs[((i_N) * size_C + i_C) * size_S + i_S]));
+                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const Real* __restrict losses_logprobs,
@@ -632,7 +1574,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, dtarget, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -661,13 +1609,12 @@ static int plain_backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const Real* __restrict losses_logprobs,
     const Real* __restrict target,
@@ -677,15 +1624,19 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads);
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             Scratch<Real> sum_1_memory(size_S, 0);
             Real* __restrict sum_1 = sum_1_memory.entries;
             Scratch<Real> sum_1_block_memory(size_S, 0);
@@ -726,48 +1677,618 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogits_dtarget_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // loss, dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                            sum_4_now += target[(i_N) * size_C + i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                const Real sum_4_here = Real(sum_4_sum);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_3_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_2 = log(sum_2_here);
+                    const auto steady_3 = sum_4_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
+                            const Real dlogits_now = ((steady_3 * exp(((logits[(i_N) * size_C + i_C] - steady_1) - steady_2))) - target[(i_N) * size_C + i_C]);
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                            const Real dtarget_now = (-((logits[(i_N) * size_C + i_C] - steady_1) - steady_2));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                loss_part[0] += double((-sum_3_here));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
-    const float* __restrict losses_logprobs,
-    const float* __restrict target,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
+extern "C" int plain_loss_and_dlogits_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_loss_and_dlogits_dtarget_without_S(logits, target, loss, dlogits, dtarget, size_C, size_N, size_S, threads);
+    // loss, dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_4_memory(size_S, 0);
+            Real* __restrict sum_4 = sum_4_memory.entries;
+            Scratch<Real> sum_4_block_memory(size_S, 0);
+            Real* __restrict sum_4_block = sum_4_block_memory.entries;
+            Scratch<double> sum_4_total_memory(size_S, 0);
+            double* __restrict sum_4_total = sum_4_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                sum_4_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_4_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                                sum_4_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
+                            }
+                        }
+                        add_block(sum_4_block_memory, sum_4_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_4[i_S] = Real(sum_4_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
+                                const Real dlogits_now = ((sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))) - target[((i_N) * size_C + i_C) * size_S + i_S]);
+                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                                const Real dtarget_now = (-((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
+                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-sum_3[i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogits_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
 ) {
-    try {
-        return plain_backward<float>(
-            dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss, dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                            sum_4_now += target[(i_N) * size_C + i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                const Real sum_4_here = Real(sum_4_sum);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_3_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_2 = log(sum_2_here);
+                    const auto steady_3 = sum_4_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
+                            const Real dlogits_now = ((steady_3 * exp(((logits[(i_N) * size_C + i_C] - steady_1) - steady_2))) - target[(i_N) * size_C + i_C]);
+                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                loss_part[0] += double((-sum_3_here));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
+    return DONE;
 }
 
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const double* __restrict losses_logprobs,
-    const double* __restrict target,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
+extern "C" int plain_loss_and_dlogits(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict loss,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_loss_and_dlogits_without_S(logits, target, loss, dlogits, size_C, size_N, size_S, threads);
+    // loss, dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_4_memory(size_S, 0);
+            Real* __restrict sum_4 = sum_4_memory.entries;
+            Scratch<Real> sum_4_block_memory(size_S, 0);
+            Real* __restrict sum_4_block = sum_4_block_memory.entries;
+            Scratch<double> sum_4_total_memory(size_S, 0);
+            double* __restrict sum_4_total = sum_4_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                sum_4_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_4_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                                sum_4_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
+                            }
+                        }
+                        add_block(sum_4_block_memory, sum_4_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_4[i_S] = Real(sum_4_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
+                                const Real dlogits_now = ((sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))) - target[((i_N) * size_C + i_C) * size_S + i_S]);
+                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-sum_3[i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dtarget_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict loss,
+    Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
 ) {
-    try {
-        return plain_backward<double>(
-            dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_3_sum = 0;
+                {
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_2 = log(sum_2_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
+                            const Real dtarget_now = (-((logits[(i_N) * size_C + i_C] - steady_1) - steady_2));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                loss_part[0] += double((-sum_3_here));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
+    return DONE;
 }
+
+extern "C" int plain_loss_and_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict loss,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_loss_and_dtarget_without_S(logits, target, loss, dtarget, size_C, size_N, size_S, threads);
+    // loss, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
+                                const Real dtarget_now = (-((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
+                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-sum_3[i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
 

@@ -7,29 +7,41 @@ Each function is that of ``cross_entropy_probabilities_sum.py`` with the same na
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_probabilities_sum as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "e09d5160ac5becb49d08d2c3da4fd7b02e9257dd3f49bc0d2a0c68dd10944af2",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    (
+    "_forward", "_backward", "_plain_forward", "_plain_backward",
+    "CrossEntropyProbabilitiesSumFunction",
+),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
+    "backward_of_dlogits": (5, 3, 1),
+    "backward_of_dtarget": (4, 3, 1),
     "backward": (6, 3, 1),
+    "loss_and_dlogits_dtarget": (6, 3, 1),
+    "loss_and_dlogits": (5, 3, 1),
+    "loss_and_dtarget": (5, 3, 1),
     "plain_forward": (4, 3, 0),
+    "plain_backward_of_dlogits": (4, 3, 0),
+    "plain_backward_of_dtarget": (3, 3, 0),
     "plain_backward": (5, 3, 0),
+    "plain_loss_and_dlogits_dtarget": (5, 3, 0),
+    "plain_loss_and_dlogits": (4, 3, 0),
+    "plain_loss_and_dtarget": (4, 3, 0),
 }).run
 CrossEntropyProbabilitiesSumForward = _module.CrossEntropyProbabilitiesSumForward
 CrossEntropyProbabilitiesSumGradients = _module.CrossEntropyProbabilitiesSumGradients
 
 
 def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabilitiesSumForward:
-    if not (_usable(logits, target, weight)):
+    if not _usable(logits, target, weight):
         return _of._forward(logits, target, weight, label_smoothing)
     _given = (logits, target, weight, label_smoothing)
     C = logits.shape[1]
@@ -39,21 +51,66 @@ def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabiliti
         weight = logits.new_full((), 1).expand(C)
     losses_logprobs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
         (logits.contiguous(), target.contiguous(), weight.contiguous(), losses_logprobs, loss),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropyProbabilitiesSumForward(
         loss, target, weight, losses_logprobs, label_smoothing,
     )
 
 
+def _backward_of_dlogits(dloss, target, weight, losses_logprobs, label_smoothing, needs):
+    _given = (dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    C = target.shape[1]
+    N = target.shape[0]
+    S = target.shape[2]
+    dlogits = dloss.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dlogits",
+        (
+            dloss.contiguous(),
+            losses_logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+        ),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CrossEntropyProbabilitiesSumGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dloss, target, weight, losses_logprobs, label_smoothing, needs):
+    _given = (dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    C = target.shape[1]
+    N = target.shape[0]
+    S = target.shape[2]
+    dtarget = dloss.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), losses_logprobs.contiguous(), weight.contiguous(), dtarget),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return CrossEntropyProbabilitiesSumGradients(None, dtarget)
+
+
 def _backward(
     dloss, target, weight, losses_logprobs, label_smoothing, needs,
 ) -> CrossEntropyProbabilitiesSumGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, target, weight, losses_logprobs)):
+    if not _usable(dloss, target, weight, losses_logprobs):
+        return _of._backward(dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, target, weight, losses_logprobs, label_smoothing, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, target, weight, losses_logprobs, label_smoothing, needs)
     _given = (dloss, target, weight, losses_logprobs, label_smoothing, needs)
     C = target.shape[1]
@@ -61,17 +118,80 @@ def _backward(
     S = target.shape[2]
     dlogits = dloss.new_empty(N, C, S)
     dtarget = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), losses_logprobs.contiguous(), target.contiguous(), weight.contiguous(), dlogits, dtarget),
+        (
+            dloss.contiguous(),
+            losses_logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropyProbabilitiesSumGradients(dlogits, dtarget)
 
 
+def _loss_and_dlogits_dtarget(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S)
+    dtarget = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogits_dtarget",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), loss, dlogits, dtarget),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _loss_and_dlogits(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogits",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), loss, dlogits),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _loss_and_dtarget(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    loss = logits.new_empty(())
+    dtarget = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dtarget",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), loss, dtarget),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
 def _plain_forward(logits, target) -> tuple:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._plain_forward(logits, target)
     _given = (logits, target)
     C = logits.shape[1]
@@ -79,16 +199,56 @@ def _plain_forward(logits, target) -> tuple:
     S = logits.shape[2]
     losses_logprobs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
-        "plain_forward", (logits.contiguous(), target.contiguous(), losses_logprobs, loss),
+    _done = _run(
+        "plain_forward",
+        (logits.contiguous(), target.contiguous(), losses_logprobs, loss),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, target, losses_logprobs,)
+    return (loss, target, losses_logprobs)
+
+
+def _plain_backward_of_dlogits(dloss, target, losses_logprobs, needs):
+    _given = (dloss, target, losses_logprobs, needs)
+    C = target.shape[1]
+    N = target.shape[0]
+    S = target.shape[2]
+    dlogits = dloss.new_empty(N, C, S)
+    _done = _run(
+        "plain_backward_of_dlogits",
+        (dloss.contiguous(), losses_logprobs.contiguous(), target.contiguous(), dlogits),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (dlogits, None)
+
+
+def _plain_backward_of_dtarget(dloss, target, losses_logprobs, needs):
+    _given = (dloss, target, losses_logprobs, needs)
+    C = target.shape[1]
+    N = target.shape[0]
+    S = target.shape[2]
+    dtarget = dloss.new_empty(N, C, S)
+    _done = _run(
+        "plain_backward_of_dtarget",
+        (dloss.contiguous(), losses_logprobs.contiguous(), dtarget),
+        (C, N, S),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dtarget)
 
 
 def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
-    if not (needs[0] and needs[1] and _usable(dloss, target, losses_logprobs)):
+    if not _usable(dloss, target, losses_logprobs):
+        return _of._plain_backward(dloss, target, losses_logprobs, needs)
+    if needs[0] and not needs[1]:
+        return _plain_backward_of_dlogits(dloss, target, losses_logprobs, needs)
+    if not needs[0] and needs[1]:
+        return _plain_backward_of_dtarget(dloss, target, losses_logprobs, needs)
+    if not (needs[0] and needs[1]):
         return _of._plain_backward(dloss, target, losses_logprobs, needs)
     _given = (dloss, target, losses_logprobs, needs)
     C = target.shape[1]
@@ -96,10 +256,80 @@ def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
     S = target.shape[2]
     dlogits = dloss.new_empty(N, C, S)
     dtarget = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
         (dloss.contiguous(), losses_logprobs.contiguous(), target.contiguous(), dlogits, dtarget),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dlogits, dtarget,)
+    return (dlogits, dtarget)
+
+
+def _plain_loss_and_dlogits_dtarget(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S)
+    dtarget = logits.new_empty(N, C, S)
+    _done = _run(
+        "plain_loss_and_dlogits_dtarget",
+        (logits.contiguous(), target.contiguous(), loss, dlogits, dtarget),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _plain_loss_and_dlogits(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S)
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (logits.contiguous(), target.contiguous(), loss, dlogits),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _plain_loss_and_dtarget(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    loss = logits.new_empty(())
+    dtarget = logits.new_empty(N, C, S)
+    _done = _run(
+        "plain_loss_and_dtarget",
+        (logits.contiguous(), target.contiguous(), loss, dtarget),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
+def _takes_plain(logits, target, weight, label_smoothing) -> bool:
+    return weight is None and label_smoothing == 0
+
+
+CrossEntropyProbabilitiesSumFunction = _AtOnce(
+    _of.CrossEntropyProbabilitiesSumFunction,
+    _takes_plain,
+    {
+        (True, True, False, False): _loss_and_dlogits_dtarget,
+        (True, False, False, False): _loss_and_dlogits,
+        (False, True, False, False): _loss_and_dtarget,
+    },
+    {
+        (True, True, False, False): _plain_loss_and_dlogits_dtarget,
+        (True, False, False, False): _plain_loss_and_dlogits,
+        (False, True, False, False): _plain_loss_and_dtarget,
+    },
+)

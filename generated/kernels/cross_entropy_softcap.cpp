@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -21,10 +20,6 @@ static int forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
-    const Real number_2 = Real((label_smoothing - 1.0));
-    const bool number_3 = (label_smoothing != 0.0);
-    const Real number_4 = Real((label_smoothing / double(size_C)));
     Scratch<Real> sum_3_memory(1);
     Real* __restrict sum_3 = sum_3_memory.entries;
     // loss_losses_probs, loss_losses_counted, loss_counted_sum, sum_3
@@ -35,7 +30,17 @@ static int forward_without_S(
         double* __restrict loss_counted_sum_parts = loss_counted_sum_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, size_C, cap, label_smoothing, rows, loss_counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real((label_smoothing - 1.0));
+            const bool number_3 = (label_smoothing != 0.0);
+            const Real number_4 = Real((label_smoothing / double(size_C)));
             double* __restrict loss_counted_sum_part = loss_counted_sum_parts + thread * 1;
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             Scratch<Real> capped_memory(size_C, 0);
@@ -44,9 +49,9 @@ static int forward_without_S(
             Real* __restrict exp_capped_shifted = exp_capped_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real loss_losses_counted_here = ((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0));
+                const Real loss_losses_counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                 loss_losses_counted[i_N] = loss_losses_counted_here;
-                loss_counted_sum_part[0] += double(((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0)));
+                loss_counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
                 {
@@ -62,7 +67,7 @@ static int forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_capped_sum_scaled_sum = 0;
                 {
-                    const auto steady_5 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_capped_sum_scaled_now = 0;
@@ -79,7 +84,7 @@ static int forward_without_S(
                 double sum_2_sum = 0;
                 {
                     const auto steady_5 = exp_capped_sum_scaled_here;
-                    const auto steady_6 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_7 = log(steady_5);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -94,9 +99,9 @@ static int forward_without_S(
                     }
                 }
                 const Real sum_2_here = Real(sum_2_sum);
-                sum_3_part[0] += double(((number_2 * ((labels_kept[i_N] != Real(0)) ? (loss_losses_counted_here * ((capped[labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_capped_sum_scaled_here))) : Real(0))) - (number_3 ? ((labels_kept[i_N] != Real(0)) ? (number_4 * sum_2_here) : Real(0)) : Real(0))));
+                sum_3_part[0] += double(((number_2 * choose((labels_kept[i_N] != Real(0)), (loss_losses_counted_here * ((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))), Real(0))) - choose(number_3, choose((labels_kept[i_N] != Real(0)), (number_4 * sum_2_here), Real(0)), Real(0))));
             }
-        });
+        }
         sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -104,18 +109,23 @@ static int forward_without_S(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss_counted_sum, loss, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logits,
@@ -130,15 +140,9 @@ static int forward(
     const double cap,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum, loss, size_C, size_N, size_S, cap, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum, loss, size_C, size_N, size_S, cap, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
-    const Real number_2 = Real((label_smoothing - 1.0));
-    const bool number_3 = (label_smoothing != 0.0);
-    const Real number_4 = Real((label_smoothing / double(size_C)));
     Scratch<Real> sum_3_memory(1);
     Real* __restrict sum_3 = sum_3_memory.entries;
     // loss_losses_probs, loss_losses_counted, loss_counted_sum, sum_3
@@ -149,7 +153,17 @@ static int forward(
         double* __restrict loss_counted_sum_parts = loss_counted_sum_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, size_C, size_S, cap, label_smoothing, rows, loss_counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real((label_smoothing - 1.0));
+            const bool number_3 = (label_smoothing != 0.0);
+            const Real number_4 = Real((label_smoothing / double(size_C)));
             double* __restrict loss_counted_sum_part = loss_counted_sum_parts + thread * 1;
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             Scratch<Real> capped_memory(size_C * size_S, 0);
@@ -172,6 +186,21 @@ static int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
+                double loss_counted_sum_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_counted_sum_now = 0;
+                        #pragma omp simd reduction(+:loss_counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real loss_losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            loss_losses_counted[(i_N) * size_S + i_S] = loss_losses_counted_now;
+                            loss_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        loss_counted_sum_sum += loss_counted_sum_now;
+                    }
+                }
+                loss_counted_sum_part[0] += loss_counted_sum_sum;
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -183,21 +212,6 @@ static int forward(
                         }
                     }
                 }
-                double loss_counted_sum_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_counted_sum_now = 0;
-                        #pragma omp simd reduction(+:loss_counted_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real loss_losses_counted_now = ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                            loss_losses_counted[(i_N) * size_S + i_S] = loss_losses_counted_now;
-                            loss_counted_sum_now += ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                        }
-                        loss_counted_sum_sum += loss_counted_sum_now;
-                    }
-                }
-                loss_counted_sum_part[0] += loss_counted_sum_sum;
                 exp_capped_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -206,7 +220,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_capped_shifted_now = exp((capped[(i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_capped_shifted_now = exp((capped[(i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_capped_shifted[(i_C) * size_S + i_S] = exp_capped_shifted_now;
                                 exp_capped_sum_scaled_block[i_S] += exp_capped_shifted_now;
                             }
@@ -229,7 +243,7 @@ static int forward(
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                                 const Real loss_losses_probs_now = (exp_capped_shifted[(i_C) * size_S + i_S] / exp_capped_sum_scaled[i_S]);
                                 loss_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = loss_losses_probs_now;
-                                sum_2_block[i_S] += (steady_5 * ((capped[(i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
+                                sum_2_block[i_S] += (steady_5 * ((capped[(i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -246,14 +260,14 @@ static int forward(
                         Real sum_3_now = 0;
                         #pragma omp simd reduction(+:sum_3_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_3_now += ((number_2 * ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (loss_losses_counted[(i_N) * size_S + i_S] * ((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S]))) : Real(0))) - (number_3 ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (number_4 * sum_2[i_S]) : Real(0)) : Real(0)));
+                            sum_3_now += ((number_2 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (loss_losses_counted[(i_N) * size_S + i_S] * ((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S]))), Real(0))) - choose(number_3, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_4 * sum_2[i_S]), Real(0)), Real(0)));
                         }
                         sum_3_sum += sum_3_now;
                     }
                 }
                 sum_3_part[0] += sum_3_sum;
             }
-        });
+        }
         sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -261,67 +275,22 @@ static int forward(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss_counted_sum, loss, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logits,
-    const float* __restrict weight,
-    float* __restrict loss_losses_probs,
-    float* __restrict loss_losses_counted,
-    float* __restrict loss_counted_sum,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double cap,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum, loss, size_C, size_N, size_S, cap, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logits,
-    const double* __restrict weight,
-    double* __restrict loss_losses_probs,
-    double* __restrict loss_losses_counted,
-    double* __restrict loss_counted_sum,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double cap,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum, loss, size_C, size_N, size_S, cap, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -340,11 +309,6 @@ static int backward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
-    const Real number_2 = Real(label_smoothing);
-    const Real number_3 = Real((1.0 - label_smoothing));
-    const Real number_4 = Real((label_smoothing / double(size_C)));
-    const Real number_5 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -354,7 +318,13 @@ static int backward_without_S(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -373,35 +343,45 @@ static int backward_without_S(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, cap, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real(label_smoothing);
+            const Real number_3 = Real((1.0 - label_smoothing));
+            const Real number_4 = Real((label_smoothing / double(size_C)));
+            const Real number_5 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
-                    const auto steady_6 = ((labels_kept[i_N] != Real(0)) ? (dloss[0] / loss_counted_sum[0]) : Real(0));
+                    const auto steady_6 = choose((labels_kept[i_N] != Real(0)), (dloss[0] / loss_counted_sum[0]), Real(0));
                     const auto steady_7 = (((number_2 * sum_1[0]) / Real(size_C)) + (number_3 * loss_losses_counted[i_N]));
                     const auto steady_8 = labels[i_N];
-                    const auto steady_9 = ((labels_kept[i_N] != Real(0)) ? ((((dloss[0] * number_5) / loss_counted_sum[0]) * loss_losses_counted[i_N]) * (Real(1) - square(tanh((logits[(i_N) * size_C + steady_8] / number_1))))) : Real(0));
+                    const auto steady_9 = choose((labels_kept[i_N] != Real(0)), ((((dloss[0] * number_5) / loss_counted_sum[0]) * loss_losses_counted[i_N]) * (Real(1) - square(tanh((logits[(i_N) * size_C + steady_8] / number_1))))), Real(0));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_6 * ((Real(1) - square(tanh((logits[(i_N) * size_C + i_C] / number_1)))) * ((steady_7 * loss_losses_probs[(i_N) * size_C + i_C]) - (number_4 * weight[i_C])))) + ((i_C == steady_8) ? steady_9 : Real(0)));
+                        const Real dlogits__now = ((steady_6 * ((Real(1) - square(tanh((logits[(i_N) * size_C + i_C] / number_1)))) * ((steady_7 * loss_losses_probs[(i_N) * size_C + i_C]) - (number_4 * weight[i_C])))) + choose((i_C == steady_8), steady_9, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -417,16 +397,9 @@ static int backward(
     const double cap,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, size_N, size_S, cap, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, size_N, size_S, cap, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
-    const Real number_2 = Real(label_smoothing);
-    const Real number_3 = Real((1.0 - label_smoothing));
-    const Real number_4 = Real((label_smoothing / double(size_C)));
-    const Real number_5 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -436,7 +409,13 @@ static int backward(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -455,14 +434,25 @@ static int backward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, size_S, cap, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real(label_smoothing);
+            const Real number_3 = Real((1.0 - label_smoothing));
+            const Real number_4 = Real((label_smoothing / double(size_C)));
+            const Real number_5 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -473,69 +463,439 @@ static int backward(
                     const auto steady_9 = ((dloss[0] * number_5) / loss_counted_sum[0]);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? steady_6 : Real(0)) * ((Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))) * (((steady_7 + (number_3 * loss_losses_counted[(i_N) * size_S + i_S])) * loss_losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_8))) + ((i_C == labels[(i_N) * size_S + i_S]) ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? ((steady_9 * loss_losses_counted[(i_N) * size_S + i_S]) * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1))))) : Real(0)) : Real(0)));
+                        const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), steady_6, Real(0)) * ((Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))) * (((steady_7 + (number_3 * loss_losses_counted[(i_N) * size_S + i_S])) * loss_losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_8))) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), ((steady_9 * loss_losses_counted[(i_N) * size_S + i_S]) * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1))))), Real(0)), Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double cap,
+    const double label_smoothing,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    Scratch<Real> exp_capped_shifted_memory(size_N * size_C);
+    Real* __restrict exp_capped_shifted = exp_capped_shifted_memory.entries;
+    Scratch<Real> exp_capped_sum_scaled_memory(size_N);
+    Real* __restrict exp_capped_sum_scaled = exp_capped_sum_scaled_memory.entries;
+    Scratch<Real> loss_counted_sum_memory(1);
+    Real* __restrict loss_counted_sum = loss_counted_sum_memory.entries;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_4
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_4_now += weight[i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                sum_4_part[0] += sum_4_sum;
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
+    }
+    // exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, sum_3
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_counted_sum_parts_memory(threads * 1, 0);
+        double* __restrict loss_counted_sum_parts = loss_counted_sum_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, cap, label_smoothing, exp_capped_shifted, exp_capped_sum_scaled, rows, loss_counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real((label_smoothing - 1.0));
+            const bool number_3 = (label_smoothing != 0.0);
+            const Real number_4 = Real((label_smoothing / double(size_C)));
+            double* __restrict loss_counted_sum_part = loss_counted_sum_parts + thread * 1;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            Scratch<Real> capped_memory(size_C, 0);
+            Real* __restrict capped = capped_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                loss_counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real capped_now = (number_1 * tanh((logits[(i_N) * size_C + i_C] / number_1)));
+                        capped[i_C] = capped_now;
+                        const Real peak_1_raw_value = capped_now;
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double exp_capped_sum_scaled_sum = 0;
+                {
+                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_capped_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_capped_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_capped_shifted_now = exp((capped[i_C] - steady_5));
+                            exp_capped_shifted[(i_N) * size_C + i_C] = exp_capped_shifted_now;
+                            exp_capped_sum_scaled_now += exp_capped_shifted_now;
+                        }
+                        exp_capped_sum_scaled_sum += exp_capped_sum_scaled_now;
+                    }
+                }
+                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
+                exp_capped_sum_scaled[i_N] = exp_capped_sum_scaled_here;
+                double sum_2_sum = 0;
+                {
+                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_6 = log(exp_capped_sum_scaled_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += (weight[i_C] * ((capped[i_C] - steady_5) - steady_6));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                sum_3_part[0] += double(((number_2 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))), Real(0))) - choose(number_3, choose((labels_kept[i_N] != Real(0)), (number_4 * sum_2_here), Real(0)), Real(0))));
+            }
+        }
+        sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, loss_counted_sum, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, cap, label_smoothing, sum_4, exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_5 = Real(cap);
+            const Real number_6 = Real(label_smoothing);
+            const Real number_7 = Real((1.0 - label_smoothing));
+            const Real number_8 = Real((label_smoothing / double(size_C)));
+            const Real number_9 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_6 = choose((labels_kept[i_N] != Real(0)), (Real(1) / loss_counted_sum[0]), Real(0));
+                    const auto steady_7 = (((number_6 * sum_4[0]) / Real(size_C)) + (number_7 * choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0))));
+                    const auto steady_8 = exp_capped_sum_scaled[i_N];
+                    const auto steady_9 = labels[i_N];
+                    const auto steady_10 = choose((labels_kept[i_N] != Real(0)), (((number_9 / loss_counted_sum[0]) * choose((labels_kept[i_N] != Real(0)), weight[steady_9], Real(0))) * (Real(1) - square(tanh((logits[(i_N) * size_C + steady_9] / number_5))))), Real(0));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((steady_6 * ((Real(1) - square(tanh((logits[(i_N) * size_C + i_C] / number_5)))) * ((steady_7 * (exp_capped_shifted[(i_N) * size_C + i_C] / steady_8)) - (number_8 * weight[i_C])))) + choose((i_C == steady_9), steady_10, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
+extern "C" int loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logits,
-    const float* __restrict loss_counted_sum,
-    const float* __restrict loss_losses_counted,
-    const float* __restrict loss_losses_probs,
-    const float* __restrict weight,
-    float* __restrict dlogits_,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double cap,
     const double label_smoothing,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, size_N, size_S, cap, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return loss_and_dlogits_without_S(labels, labels_kept, logits, weight, loss, dlogits_, size_C, size_N, size_S, cap, label_smoothing, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    Scratch<Real> exp_capped_shifted_memory(size_N * size_C * size_S);
+    Real* __restrict exp_capped_shifted = exp_capped_shifted_memory.entries;
+    Scratch<Real> exp_capped_sum_scaled_memory(size_N * size_S);
+    Real* __restrict exp_capped_sum_scaled = exp_capped_sum_scaled_memory.entries;
+    Scratch<Real> loss_counted_sum_memory(1);
+    Real* __restrict loss_counted_sum = loss_counted_sum_memory.entries;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_4
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_4_now += weight[i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                sum_4_part[0] += sum_4_sum;
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logits,
-    const double* __restrict loss_counted_sum,
-    const double* __restrict loss_losses_counted,
-    const double* __restrict loss_losses_probs,
-    const double* __restrict weight,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double cap,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, size_N, size_S, cap, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, sum_3
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_counted_sum_parts_memory(threads * 1, 0);
+        double* __restrict loss_counted_sum_parts = loss_counted_sum_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, cap, label_smoothing, exp_capped_shifted, exp_capped_sum_scaled, rows, loss_counted_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real((label_smoothing - 1.0));
+            const bool number_3 = (label_smoothing != 0.0);
+            const Real number_4 = Real((label_smoothing / double(size_C)));
+            double* __restrict loss_counted_sum_part = loss_counted_sum_parts + thread * 1;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            Scratch<Real> capped_memory(size_C * size_S, 0);
+            Real* __restrict capped = capped_memory.entries;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> exp_capped_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_capped_sum_scaled_block = exp_capped_sum_scaled_block_memory.entries;
+            Scratch<double> exp_capped_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_capped_sum_scaled_total = exp_capped_sum_scaled_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double loss_counted_sum_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_counted_sum_now = 0;
+                        #pragma omp simd reduction(+:loss_counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        loss_counted_sum_sum += loss_counted_sum_now;
+                    }
+                }
+                loss_counted_sum_part[0] += loss_counted_sum_sum;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real capped_now = (number_1 * tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)));
+                            capped[(i_C) * size_S + i_S] = capped_now;
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], capped_now);
+                        }
+                    }
+                }
+                exp_capped_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_capped_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_capped_shifted_now = exp((capped[(i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                exp_capped_shifted[((i_N) * size_C + i_C) * size_S + i_S] = exp_capped_shifted_now;
+                                exp_capped_sum_scaled_block[i_S] += exp_capped_shifted_now;
+                            }
+                        }
+                        add_block(exp_capped_sum_scaled_block_memory, exp_capped_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_capped_sum_scaled[(i_N) * size_S + i_S] = Real(exp_capped_sum_scaled_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_5 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += (steady_5 * ((capped[(i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[(i_N) * size_S + i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_3_now += ((number_2 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_3, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_4 * sum_2[i_S]), Real(0)), Real(0)));
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_sum;
+            }
+        }
+        sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, loss_counted_sum, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, size_S, cap, label_smoothing, sum_4, exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_5 = Real(cap);
+            const Real number_6 = Real(label_smoothing);
+            const Real number_7 = Real((1.0 - label_smoothing));
+            const Real number_8 = Real((label_smoothing / double(size_C)));
+            const Real number_9 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_6 = (Real(1) / loss_counted_sum[0]);
+                    const auto steady_7 = ((number_6 * sum_4[0]) / Real(size_C));
+                    const auto steady_8 = (number_9 / loss_counted_sum[0]);
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_9 = (number_8 * weight[i_C]);
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), steady_6, Real(0)) * ((Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_5)))) * (((steady_7 + (number_7 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)))) * (exp_capped_shifted[((i_N) * size_C + i_C) * size_S + i_S] / exp_capped_sum_scaled[(i_N) * size_S + i_S])) - steady_9))) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), ((steady_8 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))) * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_5))))), Real(0)), Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
@@ -548,7 +908,6 @@ static int plain_forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
     Scratch<Real> sum_2_memory(1);
     Real* __restrict sum_2 = sum_2_memory.entries;
     // loss_losses_probs, sum_2
@@ -557,7 +916,14 @@ static int plain_forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, loss_losses_probs, size_C, cap, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             Scratch<Real> capped_memory(size_C, 0);
             Real* __restrict capped = capped_memory.entries;
@@ -580,7 +946,7 @@ static int plain_forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_capped_sum_scaled_sum = 0;
                 {
-                    const auto steady_2 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_capped_sum_scaled_now = 0;
@@ -594,7 +960,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
-                sum_2_part[0] += double((-((capped[labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_capped_sum_scaled_here))));
+                sum_2_part[0] += double((-((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))));
                 {
                     const auto steady_2 = exp_capped_sum_scaled_here;
                     #pragma omp simd
@@ -604,25 +970,30 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
     Real* __restrict loss_losses_probs,
@@ -632,12 +1003,9 @@ static int plain_forward(
     const int64_t size_S,
     const double cap,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logits, loss_losses_probs, loss, size_C, size_N, size_S, cap, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logits, loss_losses_probs, loss, size_C, size_N, size_S, cap, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
     Scratch<Real> sum_2_memory(1);
     Real* __restrict sum_2 = sum_2_memory.entries;
     // loss_losses_probs, sum_2
@@ -646,7 +1014,14 @@ static int plain_forward(
         const int64_t work = size_C * size_N * size_S;
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, loss_losses_probs, size_C, size_S, cap, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             Scratch<Real> capped_memory(size_C * size_S, 0);
             Real* __restrict capped = capped_memory.entries;
@@ -681,7 +1056,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_capped_shifted_now = exp((capped[(i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_capped_shifted_now = exp((capped[(i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_capped_shifted[(i_C) * size_S + i_S] = exp_capped_shifted_now;
                                 exp_capped_sum_scaled_block[i_S] += exp_capped_shifted_now;
                             }
@@ -693,6 +1068,19 @@ static int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_capped_sum_scaled[i_S] = Real(exp_capped_sum_scaled_total[i_S]);
                 }
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -702,78 +1090,30 @@ static int plain_forward(
                         }
                     }
                 }
-                double sum_2_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
-                        }
-                        sum_2_sum += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_sum;
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logits,
-    float* __restrict loss_losses_probs,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double cap,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logits, loss_losses_probs, loss, size_C, size_N, size_S, cap, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    double* __restrict loss_losses_probs,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double cap,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logits, loss_losses_probs, loss, size_C, size_N, size_S, cap, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -787,12 +1127,18 @@ static int plain_backward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, cap, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -801,18 +1147,17 @@ static int plain_backward_without_S(
                     const auto steady_4 = (-(steady_2 * (Real(1) - square(tanh((logits[(i_N) * size_C + steady_3] / number_1))))));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((loss_losses_probs[(i_N) * size_C + i_C] * (steady_2 * (Real(1) - square(tanh((logits[(i_N) * size_C + i_C] / number_1)))))) + ((i_C == steady_3) ? steady_4 : Real(0)));
+                        const Real dlogits__now = ((loss_losses_probs[(i_N) * size_C + i_C] * (steady_2 * (Real(1) - square(tanh((logits[(i_N) * size_C + i_C] / number_1)))))) + choose((i_C == steady_3), steady_4, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict logits,
@@ -823,17 +1168,21 @@ static int plain_backward(
     const int64_t size_S,
     const double cap,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, size_S, cap, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, size_S, cap, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(cap);
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, size_S, cap, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -841,55 +1190,235 @@ static int plain_backward(
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / Real(size_S));
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((loss_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] * (steady_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))))) + ((i_C == labels[(i_N) * size_S + i_S]) ? (-(steady_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1)))))) : Real(0)));
+                        const Real dlogits__now = ((loss_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] * (steady_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))))) + choose((i_C == labels[(i_N) * size_S + i_S]), (-(steady_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1)))))), Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double cap,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    // sum_2, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, cap, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real(((1.0 / double(size_N)) / 1.0));
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            Scratch<Real> capped_memory(size_C, 0);
+            Real* __restrict capped = capped_memory.entries;
+            Scratch<Real> exp_capped_shifted_memory(size_C, 0);
+            Real* __restrict exp_capped_shifted = exp_capped_shifted_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real capped_now = (number_1 * tanh((logits[(i_N) * size_C + i_C] / number_1)));
+                        capped[i_C] = capped_now;
+                        const Real peak_1_raw_value = capped_now;
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double exp_capped_sum_scaled_sum = 0;
+                {
+                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_capped_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_capped_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_capped_shifted_now = exp((capped[i_C] - steady_3));
+                            exp_capped_shifted[i_C] = exp_capped_shifted_now;
+                            exp_capped_sum_scaled_now += exp_capped_shifted_now;
+                        }
+                        exp_capped_sum_scaled_sum += exp_capped_sum_scaled_now;
+                    }
+                }
+                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
+                sum_2_part[0] += double((-((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))));
+                {
+                    const auto steady_3 = exp_capped_sum_scaled_here;
+                    const auto steady_4 = labels[i_N];
+                    const auto steady_5 = (-(number_2 * (Real(1) - square(tanh((logits[(i_N) * size_C + steady_4] / number_1))))));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = (((exp_capped_shifted[i_C] / steady_3) * (number_2 * (Real(1) - square(tanh((logits[(i_N) * size_C + i_C] / number_1)))))) + choose((i_C == steady_4), steady_5, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
+                loss[0] = loss_here;
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
+extern "C" int plain_loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict logits,
-    const float* __restrict loss_losses_probs,
-    float* __restrict dlogits_,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double cap,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, size_S, cap, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_loss_and_dlogits_without_S(labels, logits, dlogits_, loss, size_C, size_N, size_S, cap, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    // sum_2, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, cap, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(cap);
+            const Real number_2 = Real(((1.0 / double(size_N)) / double(size_S)));
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            Scratch<Real> capped_memory(size_C * size_S, 0);
+            Real* __restrict capped = capped_memory.entries;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> exp_capped_shifted_memory(size_C * size_S, 0);
+            Real* __restrict exp_capped_shifted = exp_capped_shifted_memory.entries;
+            Scratch<Real> exp_capped_sum_scaled_memory(size_S, 0);
+            Real* __restrict exp_capped_sum_scaled = exp_capped_sum_scaled_memory.entries;
+            Scratch<Real> exp_capped_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_capped_sum_scaled_block = exp_capped_sum_scaled_block_memory.entries;
+            Scratch<double> exp_capped_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_capped_sum_scaled_total = exp_capped_sum_scaled_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real capped_now = (number_1 * tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)));
+                            capped[(i_C) * size_S + i_S] = capped_now;
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], capped_now);
+                        }
+                    }
+                }
+                exp_capped_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_capped_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_capped_shifted_now = exp((capped[(i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                exp_capped_shifted[(i_C) * size_S + i_S] = exp_capped_shifted_now;
+                                exp_capped_sum_scaled_block[i_S] += exp_capped_shifted_now;
+                            }
+                        }
+                        add_block(exp_capped_sum_scaled_block_memory, exp_capped_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_capped_sum_scaled[i_S] = Real(exp_capped_sum_scaled_total[i_S]);
+                }
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_sum;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = (((exp_capped_shifted[(i_C) * size_S + i_S] / exp_capped_sum_scaled[i_S]) * (number_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))))) + choose((i_C == labels[(i_N) * size_S + i_S]), (-(number_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1)))))), Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    const double* __restrict loss_losses_probs,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double cap,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, size_S, cap, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
+                loss[0] = loss_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

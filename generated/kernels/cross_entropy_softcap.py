@@ -7,32 +7,34 @@ Each function is that of ``cross_entropy_softcap.py`` with the same name, which 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_softcap as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "f0d8f1f5c8562945e3111160afa23c5f0f7af5827cc58312a676832c1904013c",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySoftcapFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 3, 2),
     "backward": (9, 3, 2),
+    "loss_and_dlogits": (6, 3, 2),
     "plain_forward": (4, 3, 1),
     "plain_backward": (5, 3, 1),
+    "plain_loss_and_dlogits": (4, 3, 1),
 }).run
 CrossEntropySoftcapForward = _module.CrossEntropySoftcapForward
 CrossEntropySoftcapGradients = _module.CrossEntropySoftcapGradients
+_all_count = _module._all_count
 _split_label = _module._split_label
 
 
 def _forward(
     logits, labels, weight, label_smoothing, cap, ignore_index,
 ) -> CrossEntropySoftcapForward:
-    if not (_usable(logits, labels, weight)):
+    if not _usable(logits, labels, weight):
         return _of._forward(logits, labels, weight, label_smoothing, cap, ignore_index)
     _given = (logits, labels, weight, label_smoothing, cap, ignore_index)
     N = logits.shape[0]
@@ -45,11 +47,21 @@ def _forward(
     loss_losses_counted = logits.new_empty(N, S)
     loss_counted_sum = logits.new_empty(())
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logits.contiguous(), weight.contiguous(), loss_losses_probs, loss_losses_counted, loss_counted_sum, loss),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            loss_losses_probs,
+            loss_losses_counted,
+            loss_counted_sum,
+            loss,
+        ),
         (C, N, S, cap, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropySoftcapForward(
         loss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
@@ -61,27 +73,75 @@ def _backward(
     dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
     loss_counted_sum, label_smoothing, cap,
 ) -> CrossEntropySoftcapGradients:
-    if not (_usable(dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum)):
+    if not _usable(dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum):
         return _of._backward(
-                   dloss, logits, labels, labels_kept, weight, loss_losses_probs,
-                   loss_losses_counted, loss_counted_sum, label_smoothing, cap,
-               )
-    _given = (dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum, label_smoothing, cap)
+            dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
+            loss_counted_sum, label_smoothing, cap,
+        )
+    _given = (
+        dloss,
+        logits,
+        labels,
+        labels_kept,
+        weight,
+        loss_losses_probs,
+        loss_losses_counted,
+        loss_counted_sum,
+        label_smoothing,
+        cap,
+    )
     C = logits.shape[1]
     N = logits.shape[0]
     S = logits.shape[2]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), labels.contiguous(), labels_kept.contiguous(), logits.contiguous(), loss_counted_sum.contiguous(), loss_losses_counted.contiguous(), loss_losses_probs.contiguous(), weight.contiguous(), dlogits_),
+        (
+            dloss.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            loss_counted_sum.contiguous(),
+            loss_losses_counted.contiguous(),
+            loss_losses_probs.contiguous(),
+            weight.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, cap, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropySoftcapGradients(dlogits_)
 
 
+def _loss_and_dlogits(logits, labels, weight, label_smoothing, cap, ignore_index):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    loss = logits.new_empty(())
+    dlogits_ = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogits",
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            loss,
+            dlogits_,
+        ),
+        (C, N, S, cap, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None, None)
+
+
 def _plain_forward(logits, labels, cap) -> tuple:
-    if not (_usable(logits, labels)):
+    if not _usable(logits, labels):
         return _of._plain_forward(logits, labels, cap)
     _given = (logits, labels, cap)
     N = logits.shape[0]
@@ -89,26 +149,67 @@ def _plain_forward(logits, labels, cap) -> tuple:
     C = logits.shape[1]
     loss_losses_probs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
-        "plain_forward", (labels.contiguous(), logits.contiguous(), loss_losses_probs, loss),
+    _done = _run(
+        "plain_forward",
+        (labels.contiguous(), logits.contiguous(), loss_losses_probs, loss),
         (C, N, S, cap),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, logits, labels, loss_losses_probs, cap,)
+    return (loss, logits, labels, loss_losses_probs, cap)
 
 
 def _plain_backward(dloss, logits, labels, loss_losses_probs, cap) -> tuple:
-    if not (_usable(dloss, logits, labels, loss_losses_probs)):
+    if not _usable(dloss, logits, labels, loss_losses_probs):
         return _of._plain_backward(dloss, logits, labels, loss_losses_probs, cap)
     _given = (dloss, logits, labels, loss_losses_probs, cap)
     N = logits.shape[0]
     S = logits.shape[2]
     C = logits.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dloss.contiguous(), labels.contiguous(), logits.contiguous(), loss_losses_probs.contiguous(), dlogits_),
+        (
+            dloss.contiguous(),
+            labels.contiguous(),
+            logits.contiguous(),
+            loss_losses_probs.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, cap),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogits_,)
+
+
+def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, cap, ignore_index):
+    N = logits.shape[0]
+    S = logits.shape[2]
+    C = logits.shape[1]
+    dlogits_ = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
+        (C, N, S, cap),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None, None)
+
+
+def _takes_plain(logits, labels, weight, label_smoothing, cap, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+
+
+CrossEntropySoftcapFunction = _AtOnce(
+    _of.CrossEntropySoftcapFunction,
+    _takes_plain,
+    {
+        (True, False, False, False, False, False): _loss_and_dlogits,
+    },
+    {
+        (True, False, False, False, False, False): _plain_loss_and_dlogits,
+    },
+)

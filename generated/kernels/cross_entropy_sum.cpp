@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -19,22 +18,28 @@ static int forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
     // losses_probs, losses_counted, loss
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             double* __restrict loss_part = loss_parts + thread * 1;
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real losses_counted_here = ((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0));
+                const Real losses_counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                 losses_counted[i_N] = losses_counted_here;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
@@ -49,7 +54,7 @@ static int forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_4 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -66,7 +71,7 @@ static int forward_without_S(
                 double sum_2_sum = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
-                    const auto steady_5 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_6 = log(steady_4);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -81,16 +86,15 @@ static int forward_without_S(
                     }
                 }
                 const Real sum_2_here = Real(sum_2_sum);
-                loss_part[0] += double(((number_1 * ((labels_kept[i_N] != Real(0)) ? (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_logits_sum_scaled_here))) : Real(0))) - (number_2 ? ((labels_kept[i_N] != Real(0)) ? (number_3 * sum_2_here) : Real(0)) : Real(0))));
+                loss_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logits,
@@ -103,21 +107,496 @@ static int forward(
     const int64_t size_S,
     const double label_smoothing,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logits, weight, losses_probs, losses_counted, loss, size_C, size_N, size_S, label_smoothing, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, losses_probs, losses_counted, loss, size_C, size_N, size_S, label_smoothing, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
     // losses_probs, losses_counted, loss
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, size_S, label_smoothing, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
+            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
+            Scratch<Real> sum_2_memory(size_S, 0);
+            Real* __restrict sum_2 = sum_2_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
+                    }
+                }
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                exp_logits_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_logits_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
+                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
+                            }
+                        }
+                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
+                                losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = losses_probs_now;
+                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_without_S(
+    const Real* __restrict dloss,
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict losses_counted,
+    const Real* __restrict losses_probs,
+    const Real* __restrict weight,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += weight[i_C];
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_5 = choose((labels_kept[i_N] != Real(0)), dloss[0], Real(0));
+                    const auto steady_6 = (((number_1 * sum_1[0]) / Real(size_C)) + (number_2 * losses_counted[i_N]));
+                    const auto steady_7 = labels[i_N];
+                    const auto steady_8 = choose((labels_kept[i_N] != Real(0)), ((dloss[0] * number_4) * losses_counted[i_N]), Real(0));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((steady_5 * ((steady_6 * losses_probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + choose((i_C == steady_7), steady_8, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+}
+
+extern "C" int backward(
+    const Real* __restrict dloss,
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict losses_counted,
+    const Real* __restrict losses_probs,
+    const Real* __restrict weight,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return backward_without_S(dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += weight[i_C];
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    const auto steady_5 = dloss[0];
+                    const auto steady_6 = ((number_1 * sum_1[0]) / Real(size_C));
+                    const auto steady_7 = (number_3 * weight[i_C]);
+                    const auto steady_8 = (steady_5 * number_4);
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), steady_5, Real(0)) * (((steady_6 + (number_2 * losses_counted[(i_N) * size_S + i_S])) * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_7)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_8 * losses_counted[(i_N) * size_S + i_S]), Real(0)), Real(0)));
+                        dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_3
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_3_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += weight[i_C];
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_sum;
+            }
+        }
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
+    }
+    // loss, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, label_smoothing, sum_3, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
+            const bool number_5 = (label_smoothing != 0.0);
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double exp_logits_sum_scaled_sum = 0;
+                {
+                    const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_logits_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_6));
+                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
+                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
+                        }
+                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                    }
+                }
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                double sum_2_sum = 0;
+                {
+                    const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_7 = log(exp_logits_sum_scaled_here);
+                    const auto steady_8 = choose((labels_kept[i_N] != Real(0)), Real(1), Real(0));
+                    const auto steady_9 = (((number_1 * sum_3[0]) / Real(size_C)) + (number_2 * choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0))));
+                    const auto steady_10 = exp_logits_sum_scaled_here;
+                    const auto steady_11 = labels[i_N];
+                    const auto steady_12 = choose((labels_kept[i_N] != Real(0)), (number_4 * choose((labels_kept[i_N] != Real(0)), weight[steady_11], Real(0))), Real(0));
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_6) - steady_7));
+                            const Real dlogits__now = ((steady_8 * ((steady_9 * (exp_logits_shifted[i_C] / steady_10)) - (number_3 * weight[i_C]))) + choose((i_C == steady_11), steady_12, Real(0)));
+                            dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                loss_part[0] += double(((number_4 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_5, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+}
+
+extern "C" int loss_and_dlogits(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return loss_and_dlogits_without_S(labels, labels_kept, logits, weight, loss, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_3
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_3_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += weight[i_C];
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_sum;
+            }
+        }
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
+    }
+    // loss, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, size_S, label_smoothing, sum_3, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            const Real number_4 = Real((label_smoothing - 1.0));
+            const bool number_5 = (label_smoothing != 0.0);
             double* __restrict loss_part = loss_parts + thread * 1;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
@@ -146,13 +625,6 @@ static int forward(
                         }
                     }
                 }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_counted_now = ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                        losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
-                    }
-                }
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -161,7 +633,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -175,16 +647,18 @@ static int forward(
                 }
                 sum_2_total_memory.fill(0);
                 {
+                    const auto steady_6 = ((number_1 * sum_3[0]) / Real(size_C));
                     for (int64_t block = 0; block < size_C; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_C);
                         sum_2_block_memory.fill(0);
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
+                            const auto steady_7 = weight[i_C];
+                            const auto steady_8 = (number_3 * steady_7);
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                                losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = losses_probs_now;
-                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                                sum_2_block[i_S] += (steady_7 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                                const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0)) * (((steady_6 + (number_2 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)))) * (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S])) - steady_8)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_4 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))), Real(0)), Real(0)));
+                                dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -201,266 +675,19 @@ static int forward(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += ((number_1 * ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))) : Real(0))) - (number_2 ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (number_3 * sum_2[i_S]) : Real(0)) : Real(0)));
+                            loss_now += ((number_4 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_5, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         }
                         loss_sum += loss_now;
                     }
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logits,
-    const float* __restrict weight,
-    float* __restrict losses_probs,
-    float* __restrict losses_counted,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logits, weight, losses_probs, losses_counted, loss, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logits,
-    const double* __restrict weight,
-    double* __restrict losses_probs,
-    double* __restrict losses_counted,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logits, weight, losses_probs, losses_counted, loss, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward_without_S(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict losses_counted,
-    const Real* __restrict losses_probs,
-    const Real* __restrict weight,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real((label_smoothing - 1.0));
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += weight[i_C];
-                        }
-                        sum_1_sum += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_sum;
-            }
-        });
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_5 = ((labels_kept[i_N] != Real(0)) ? dloss[0] : Real(0));
-                    const auto steady_6 = (((number_1 * sum_1[0]) / Real(size_C)) + (number_2 * losses_counted[i_N]));
-                    const auto steady_7 = labels[i_N];
-                    const auto steady_8 = ((labels_kept[i_N] != Real(0)) ? ((dloss[0] * number_4) * losses_counted[i_N]) : Real(0));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_5 * ((steady_6 * losses_probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + ((i_C == steady_7) ? steady_8 : Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-        });
-    }
-    return DONE;
-}
-
-template <class Real>
-static int backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict losses_counted,
-    const Real* __restrict losses_probs,
-    const Real* __restrict weight,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
-    }
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real((label_smoothing - 1.0));
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += weight[i_C];
-                        }
-                        sum_1_sum += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_sum;
-            }
-        });
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_5 = dloss[0];
-                    const auto steady_6 = ((number_1 * sum_1[0]) / Real(size_C));
-                    const auto steady_7 = (number_3 * weight[i_C]);
-                    const auto steady_8 = (steady_5 * number_4);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? steady_5 : Real(0)) * (((steady_6 + (number_2 * losses_counted[(i_N) * size_S + i_S])) * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_7)) + ((i_C == labels[(i_N) * size_S + i_S]) ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (steady_8 * losses_counted[(i_N) * size_S + i_S]) : Real(0)) : Real(0)));
-                        dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                    }
-                }
-            }
-        });
-    }
-    return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict losses_counted,
-    const float* __restrict losses_probs,
-    const float* __restrict weight,
-    float* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict losses_counted,
-    const double* __restrict losses_probs,
-    const double* __restrict weight,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
@@ -478,7 +705,13 @@ static int plain_forward_without_S(
         const int64_t work = size_C * size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict loss_part = loss_parts + thread * 1;
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
@@ -497,7 +730,7 @@ static int plain_forward_without_S(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -511,7 +744,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                loss_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
+                loss_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
                 {
                     const auto steady_1 = exp_logits_sum_scaled_here;
                     #pragma omp simd
@@ -521,14 +754,13 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
     Real* __restrict losses_probs,
@@ -537,10 +769,8 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logits, losses_probs, loss, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logits, losses_probs, loss, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // losses_probs, loss
     {
@@ -548,7 +778,13 @@ static int plain_forward(
         const int64_t work = size_C * size_N * size_S;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict loss_part = loss_parts + thread * 1;
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
@@ -579,7 +815,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -591,6 +827,19 @@ static int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -600,65 +849,13 @@ static int plain_forward(
                         }
                     }
                 }
-                double loss_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - (((-peak_1_raw[i_S]) == Real(infinity)) ? Real(0) : peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        }
-                        loss_sum += loss_now;
-                    }
-                }
-                loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logits,
-    float* __restrict losses_probs,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logits, losses_probs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    double* __restrict losses_probs,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logits, losses_probs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -674,7 +871,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -683,18 +886,17 @@ static int plain_backward_without_S(
                     const auto steady_3 = (-steady_1);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_1 * losses_probs[(i_N) * size_C + i_C]) + ((i_C == steady_2) ? steady_3 : Real(0)));
+                        const Real dlogits__now = ((steady_1 * losses_probs[(i_N) * size_C + i_C]) + choose((i_C == steady_2), steady_3, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict losses_probs,
@@ -703,16 +905,20 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -721,51 +927,184 @@ static int plain_backward(
                     const auto steady_2 = (-steady_1);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((steady_1 * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) + ((i_C == labels[(i_N) * size_S + i_S]) ? steady_2 : Real(0)));
+                        const Real dlogits__now = ((steady_1 * losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_2, Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict logits,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    // loss, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((-1.0));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                double exp_logits_sum_scaled_sum = 0;
+                {
+                    const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_logits_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_2));
+                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
+                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
+                        }
+                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                    }
+                }
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                loss_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
+                {
+                    const auto steady_2 = exp_logits_sum_scaled_here;
+                    const auto steady_3 = labels[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((exp_logits_shifted[i_C] / steady_2) + choose((i_C == steady_3), number_1, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
+extern "C" int plain_loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict losses_probs,
-    float* __restrict dlogits_,
+    const Real* __restrict logits,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_loss_and_dlogits_without_S(labels, logits, loss, dlogits_, size_C, size_N, size_S, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    // loss, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((-1.0));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
+            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                exp_logits_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_logits_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
+                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
+                            }
+                        }
+                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
+                }
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = ((exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict losses_probs,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+    return DONE;
+} CAUGHT
 

@@ -7,30 +7,32 @@ Each function is that of ``cross_entropy_sum.py`` with the same name, which is c
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_sum as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "cf2d62fdc03767253036880f698c41946b1ce9c3575f83a350315f8f14c6daf9",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySumFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (7, 3, 1),
     "backward": (7, 3, 1),
+    "loss_and_dlogits": (6, 3, 1),
     "plain_forward": (4, 3, 0),
     "plain_backward": (4, 3, 0),
+    "plain_loss_and_dlogits": (4, 3, 0),
 }).run
 CrossEntropySumForward = _module.CrossEntropySumForward
 CrossEntropySumGradients = _module.CrossEntropySumGradients
+_all_count = _module._all_count
 _split_label = _module._split_label
 
 
 def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropySumForward:
-    if not (_usable(logits, labels, weight)):
+    if not _usable(logits, labels, weight):
         return _of._forward(logits, labels, weight, label_smoothing, ignore_index)
     _given = (logits, labels, weight, label_smoothing, ignore_index)
     N = logits.shape[0]
@@ -42,11 +44,20 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     losses_probs = logits.new_empty(N, C, S)
     losses_counted = logits.new_empty(N, S)
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logits.contiguous(), weight.contiguous(), losses_probs, losses_counted, loss),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            losses_probs,
+            losses_counted,
+            loss,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropySumForward(
         loss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
@@ -56,27 +67,61 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
 def _backward(
     dloss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
 ) -> CrossEntropySumGradients:
-    if not (_usable(dloss, labels, labels_kept, weight, losses_probs, losses_counted)):
+    if not _usable(dloss, labels, labels_kept, weight, losses_probs, losses_counted):
         return _of._backward(
-                   dloss, labels, labels_kept, weight, losses_probs, losses_counted,
-                   label_smoothing,
-               )
+            dloss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+        )
     _given = (dloss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing)
     C = weight.shape[0]
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), labels.contiguous(), labels_kept.contiguous(), losses_counted.contiguous(), losses_probs.contiguous(), weight.contiguous(), dlogits_),
+        (
+            dloss.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            losses_counted.contiguous(),
+            losses_probs.contiguous(),
+            weight.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, label_smoothing),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropySumGradients(dlogits_)
 
 
+def _loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    loss = logits.new_empty(())
+    dlogits_ = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogits",
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            loss,
+            dlogits_,
+        ),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None)
+
+
 def _plain_forward(logits, labels) -> tuple:
-    if not (_usable(logits, labels)):
+    if not _usable(logits, labels):
         return _of._plain_forward(logits, labels)
     _given = (logits, labels)
     C = logits.shape[1]
@@ -84,24 +129,61 @@ def _plain_forward(logits, labels) -> tuple:
     S = logits.shape[2]
     losses_probs = logits.new_empty(N, C, S)
     loss = logits.new_empty(())
-    if not _run(
-        "plain_forward", (labels.contiguous(), logits.contiguous(), losses_probs, loss), (C, N, S),
-    ):
+    _done = _run(
+        "plain_forward",
+        (labels.contiguous(), logits.contiguous(), losses_probs, loss),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, labels, losses_probs,)
+    return (loss, labels, losses_probs)
 
 
 def _plain_backward(dloss, labels, losses_probs) -> tuple:
-    if not (_usable(dloss, labels, losses_probs)):
+    if not _usable(dloss, labels, losses_probs):
         return _of._plain_backward(dloss, labels, losses_probs)
     _given = (dloss, labels, losses_probs)
     N = labels.shape[0]
     S = labels.shape[1]
     C = losses_probs.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dloss.contiguous(), labels.contiguous(), losses_probs.contiguous(), dlogits_), (C, N, S),
-    ):
+        (dloss.contiguous(), labels.contiguous(), losses_probs.contiguous(), dlogits_),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogits_,)
+
+
+def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    loss = logits.new_empty(())
+    dlogits_ = logits.new_empty(N, C, S)
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (labels.contiguous(), logits.contiguous(), loss, dlogits_),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None)
+
+
+def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+
+
+CrossEntropySumFunction = _AtOnce(
+    _of.CrossEntropySumFunction,
+    _takes_plain,
+    {
+        (True, False, False, False, False): _loss_and_dlogits,
+    },
+    {
+        (True, False, False, False, False): _plain_loss_and_dlogits,
+    },
+)

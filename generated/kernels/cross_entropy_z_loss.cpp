@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -23,10 +22,6 @@ static int forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real(z_weight);
     Scratch<Real> sum_2_memory(1);
     Real* __restrict sum_2 = sum_2_memory.entries;
     Scratch<Real> sum_3_memory(1);
@@ -43,7 +38,16 @@ static int forward_without_S(
         double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, log_z, size_C, label_smoothing, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             double* __restrict entropy_counted_sum_part = entropy_counted_sum_parts + thread * 1;
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
@@ -52,10 +56,10 @@ static int forward_without_S(
             Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                const Real entropy_losses_counted_here = ((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0));
+                const Real entropy_losses_counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                 entropy_losses_counted[i_N] = entropy_losses_counted_here;
-                entropy_counted_sum_part[0] += double(((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0)));
-                excess_sum_part[0] += double(((labels_kept[i_N] != Real(0)) ? Real(1) : Real(0)));
+                entropy_counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
+                excess_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), Real(1), Real(0)));
                 Real logits_max_raw_now = -infinity;
                 int logits_max_raw_unordered = 0;
                 {
@@ -69,7 +73,7 @@ static int forward_without_S(
                 const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_4 = ((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here);
+                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -83,13 +87,13 @@ static int forward_without_S(
                     }
                 }
                 const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                const Real log_z_here = (((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here) + log(exp_logits_sum_scaled_here));
+                const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log(exp_logits_sum_scaled_here));
                 log_z[i_N] = log_z_here;
-                sum_3_part[0] += double(((labels_kept[i_N] != Real(0)) ? square(log_z_here) : Real(0)));
+                sum_3_part[0] += double(choose((labels_kept[i_N] != Real(0)), square(log_z_here), Real(0)));
                 double sum_1_sum = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
-                    const auto steady_5 = ((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here);
+                    const auto steady_5 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     const auto steady_6 = log(steady_4);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -104,9 +108,9 @@ static int forward_without_S(
                     }
                 }
                 const Real sum_1_here = Real(sum_1_sum);
-                sum_2_part[0] += double(((number_1 * ((labels_kept[i_N] != Real(0)) ? (entropy_losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - ((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here)) - log(exp_logits_sum_scaled_here))) : Real(0))) - (number_2 ? ((labels_kept[i_N] != Real(0)) ? (number_3 * sum_1_here) : Real(0)) : Real(0))));
+                sum_2_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (entropy_losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_1_here), Real(0)), Real(0))));
             }
-        });
+        }
         sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
         sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
@@ -116,18 +120,24 @@ static int forward_without_S(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(entropy_counted_sum, excess_sum, loss, z_weight, sum_2, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(z_weight);
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logits,
@@ -144,15 +154,9 @@ static int forward(
     const double label_smoothing,
     const double z_weight,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, loss, size_C, size_N, size_S, label_smoothing, z_weight, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, loss, size_C, size_N, size_S, label_smoothing, z_weight, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((label_smoothing - 1.0));
-    const bool number_2 = (label_smoothing != 0.0);
-    const Real number_3 = Real((label_smoothing / double(size_C)));
-    const Real number_4 = Real(z_weight);
     Scratch<Real> sum_2_memory(1);
     Real* __restrict sum_2 = sum_2_memory.entries;
     Scratch<Real> sum_3_memory(1);
@@ -169,7 +173,16 @@ static int forward(
         double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, log_z, size_C, size_S, label_smoothing, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
             double* __restrict entropy_counted_sum_part = entropy_counted_sum_parts + thread * 1;
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
@@ -192,15 +205,6 @@ static int forward(
             double* __restrict sum_1_total = sum_1_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
                 double entropy_counted_sum_sum = 0;
                 double excess_sum_sum = 0;
                 {
@@ -210,10 +214,10 @@ static int forward(
                         Real excess_sum_now = 0;
                         #pragma omp simd reduction(+:entropy_counted_sum_now, excess_sum_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real entropy_losses_counted_now = ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
+                            const Real entropy_losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
                             entropy_losses_counted[(i_N) * size_S + i_S] = entropy_losses_counted_now;
-                            entropy_counted_sum_now += ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                            excess_sum_now += ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? Real(1) : Real(0));
+                            entropy_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            excess_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0));
                         }
                         entropy_counted_sum_sum += entropy_counted_sum_now;
                         excess_sum_sum += excess_sum_now;
@@ -221,6 +225,15 @@ static int forward(
                 }
                 entropy_counted_sum_part[0] += entropy_counted_sum_sum;
                 excess_sum_part[0] += excess_sum_sum;
+                logits_max_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -229,7 +242,7 @@ static int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - ((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -241,6 +254,21 @@ static int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[i_S]));
+                            log_z[(i_N) * size_S + i_S] = log_z_now;
+                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_sum;
                 sum_1_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -252,7 +280,7 @@ static int forward(
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                                 const Real entropy_losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
                                 entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = entropy_losses_probs_now;
-                                sum_1_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - ((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                                sum_1_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
                             }
                         }
                         add_block(sum_1_block_memory, sum_1_total);
@@ -262,21 +290,6 @@ static int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_1[i_S] = Real(sum_1_total[i_S]);
                 }
-                double sum_3_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_z_now = (((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S]) + log(exp_logits_sum_scaled[i_S]));
-                            log_z[(i_N) * size_S + i_S] = log_z_now;
-                            sum_3_now += ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? square(log_z_now) : Real(0));
-                        }
-                        sum_3_sum += sum_3_now;
-                    }
-                }
-                sum_3_part[0] += sum_3_sum;
                 double sum_2_sum = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -284,14 +297,14 @@ static int forward(
                         Real sum_2_now = 0;
                         #pragma omp simd reduction(+:sum_2_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += ((number_1 * ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (entropy_losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - ((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))) : Real(0))) - (number_2 ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (number_3 * sum_1[i_S]) : Real(0)) : Real(0)));
+                            sum_2_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (entropy_losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_1[i_S]), Real(0)), Real(0)));
                         }
                         sum_2_sum += sum_2_now;
                     }
                 }
                 sum_2_part[0] += sum_2_sum;
             }
-        });
+        }
         sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
         sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
@@ -301,71 +314,23 @@ static int forward(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(entropy_counted_sum, excess_sum, loss, z_weight, sum_2, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(z_weight);
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logits,
-    const float* __restrict weight,
-    float* __restrict entropy_losses_probs,
-    float* __restrict entropy_losses_counted,
-    float* __restrict entropy_counted_sum,
-    float* __restrict log_z,
-    float* __restrict excess_sum,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, loss, size_C, size_N, size_S, label_smoothing, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logits,
-    const double* __restrict weight,
-    double* __restrict entropy_losses_probs,
-    double* __restrict entropy_losses_counted,
-    double* __restrict entropy_counted_sum,
-    double* __restrict log_z,
-    double* __restrict excess_sum,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, loss, size_C, size_N, size_S, label_smoothing, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict dloss,
     const Real* __restrict entropy_counted_sum,
@@ -385,11 +350,6 @@ static int backward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((2.0 * z_weight));
-    const Real number_4 = Real((label_smoothing / double(size_C)));
-    const Real number_5 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -399,7 +359,13 @@ static int backward_without_S(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -418,14 +384,25 @@ static int backward_without_S(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, label_smoothing, z_weight, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((2.0 * z_weight));
+            const Real number_4 = Real((label_smoothing / double(size_C)));
+            const Real number_5 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -434,21 +411,20 @@ static int backward_without_S(
                     const auto steady_8 = (((((number_1 * sum_1[0]) / Real(size_C)) / entropy_counted_sum[0]) + ((number_2 / entropy_counted_sum[0]) * entropy_losses_counted[i_N])) + ((number_3 / excess_sum[0]) * log_z[i_N]));
                     const auto steady_9 = (number_4 / entropy_counted_sum[0]);
                     const auto steady_10 = labels[i_N];
-                    const auto steady_11 = (steady_6 ? (((steady_7 * number_5) / entropy_counted_sum[0]) * entropy_losses_counted[i_N]) : Real(0));
+                    const auto steady_11 = choose(steady_6, (((steady_7 * number_5) / entropy_counted_sum[0]) * entropy_losses_counted[i_N]), Real(0));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_6 ? (steady_7 * ((steady_8 * entropy_losses_probs[(i_N) * size_C + i_C]) - (steady_9 * weight[i_C]))) : Real(0)) + ((i_C == steady_10) ? steady_11 : Real(0)));
+                        const Real dlogits__now = (choose(steady_6, (steady_7 * ((steady_8 * entropy_losses_probs[(i_N) * size_C + i_C]) - (steady_9 * weight[i_C]))), Real(0)) + choose((i_C == steady_10), steady_11, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict entropy_counted_sum,
     const Real* __restrict entropy_losses_counted,
@@ -465,16 +441,9 @@ static int backward(
     const double label_smoothing,
     const double z_weight,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(label_smoothing);
-    const Real number_2 = Real((1.0 - label_smoothing));
-    const Real number_3 = Real((2.0 * z_weight));
-    const Real number_4 = Real((label_smoothing / double(size_C)));
-    const Real number_5 = Real((label_smoothing - 1.0));
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -484,7 +453,13 @@ static int backward(
         const int64_t work = size_C;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
@@ -503,14 +478,25 @@ static int backward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, size_S, label_smoothing, z_weight, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(label_smoothing);
+            const Real number_2 = Real((1.0 - label_smoothing));
+            const Real number_3 = Real((2.0 * z_weight));
+            const Real number_4 = Real((label_smoothing / double(size_C)));
+            const Real number_5 = Real((label_smoothing - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -523,71 +509,486 @@ static int backward(
                     const auto steady_11 = ((steady_6 * number_5) / entropy_counted_sum[0]);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = (((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (steady_6 * ((((steady_7 + (steady_8 * entropy_losses_counted[(i_N) * size_S + i_S])) + (steady_9 * log_z[(i_N) * size_S + i_S])) * entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_10)) : Real(0)) + ((i_C == labels[(i_N) * size_S + i_S]) ? ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (steady_11 * entropy_losses_counted[(i_N) * size_S + i_S]) : Real(0)) : Real(0)));
+                        const Real dlogits__now = (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_6 * ((((steady_7 + (steady_8 * entropy_losses_counted[(i_N) * size_S + i_S])) + (steady_9 * log_z[(i_N) * size_S + i_S])) * entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_10)), Real(0)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_11 * entropy_losses_counted[(i_N) * size_S + i_S]), Real(0)), Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const double z_weight,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    Scratch<Real> exp_logits_shifted_memory(size_N * size_C);
+    Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+    Scratch<Real> exp_logits_sum_scaled_memory(size_N);
+    Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+    Scratch<Real> entropy_counted_sum_memory(1);
+    Real* __restrict entropy_counted_sum = entropy_counted_sum_memory.entries;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    Scratch<Real> log_z_memory(size_N);
+    Real* __restrict log_z = log_z_memory.entries;
+    Scratch<Real> excess_sum_memory(1);
+    Real* __restrict excess_sum = excess_sum_memory.entries;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_4
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_4_now += weight[i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                sum_4_part[0] += sum_4_sum;
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
+    }
+    // exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, sum_2, log_z, excess_sum, sum_3
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> entropy_counted_sum_parts_memory(threads * 1, 0);
+        double* __restrict entropy_counted_sum_parts = entropy_counted_sum_parts_memory.entries;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        Scratch<double> excess_sum_parts_memory(threads * 1, 0);
+        double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, log_z, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            double* __restrict entropy_counted_sum_part = entropy_counted_sum_parts + thread * 1;
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                entropy_counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
+                excess_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), Real(1), Real(0)));
+                Real logits_max_raw_now = -infinity;
+                int logits_max_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:logits_max_raw_now) reduction(|:logits_max_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real logits_max_raw_value = logits[(i_N) * size_C + i_C];
+                        logits_max_raw_now = logits_max_raw_value > logits_max_raw_now ? logits_max_raw_value : logits_max_raw_now;
+                        logits_max_raw_unordered |= logits_max_raw_value != logits_max_raw_value;
+                    }
+                }
+                const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
+                double exp_logits_sum_scaled_sum = 0;
+                {
+                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_logits_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
+                            exp_logits_shifted[(i_N) * size_C + i_C] = exp_logits_shifted_now;
+                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
+                        }
+                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                    }
+                }
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                exp_logits_sum_scaled[i_N] = exp_logits_sum_scaled_here;
+                const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log(exp_logits_sum_scaled_here));
+                log_z[i_N] = log_z_here;
+                sum_3_part[0] += double(choose((labels_kept[i_N] != Real(0)), square(log_z_here), Real(0)));
+                double sum_1_sum = 0;
+                {
+                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
+                    const auto steady_5 = log(exp_logits_sum_scaled_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                sum_2_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_1_here), Real(0)), Real(0))));
+            }
+        }
+        sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
+        sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, z_weight, entropy_counted_sum, sum_2, excess_sum, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(z_weight);
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, label_smoothing, z_weight, sum_4, exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, log_z, excess_sum, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_5 = Real(label_smoothing);
+            const Real number_6 = Real((1.0 - label_smoothing));
+            const Real number_7 = Real((2.0 * z_weight));
+            const Real number_8 = Real((label_smoothing / double(size_C)));
+            const Real number_9 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_6 = (labels_kept[i_N] != Real(0));
+                    const auto steady_7 = (((((number_5 * sum_4[0]) / Real(size_C)) / entropy_counted_sum[0]) + ((number_6 / entropy_counted_sum[0]) * choose(steady_6, weight[labels[i_N]], Real(0)))) + ((number_7 / excess_sum[0]) * log_z[i_N]));
+                    const auto steady_8 = exp_logits_sum_scaled[i_N];
+                    const auto steady_9 = (number_8 / entropy_counted_sum[0]);
+                    const auto steady_10 = labels[i_N];
+                    const auto steady_11 = choose(steady_6, ((number_9 / entropy_counted_sum[0]) * choose(steady_6, weight[steady_10], Real(0))), Real(0));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = (choose(steady_6, ((steady_7 * (exp_logits_shifted[(i_N) * size_C + i_C] / steady_8)) - (steady_9 * weight[i_C])), Real(0)) + choose((i_C == steady_10), steady_11, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict entropy_counted_sum,
-    const float* __restrict entropy_losses_counted,
-    const float* __restrict entropy_losses_probs,
-    const float* __restrict excess_sum,
+extern "C" int loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict log_z,
-    const float* __restrict weight,
-    float* __restrict dlogits_,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logits,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogits_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double label_smoothing,
     const double z_weight,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return loss_and_dlogits_without_S(labels, labels_kept, logits, weight, loss, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    Scratch<Real> exp_logits_shifted_memory(size_N * size_C * size_S);
+    Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+    Scratch<Real> exp_logits_sum_scaled_memory(size_N * size_S);
+    Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+    Scratch<Real> entropy_counted_sum_memory(1);
+    Real* __restrict entropy_counted_sum = entropy_counted_sum_memory.entries;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    Scratch<Real> log_z_memory(size_N * size_S);
+    Real* __restrict log_z = log_z_memory.entries;
+    Scratch<Real> excess_sum_memory(1);
+    Real* __restrict excess_sum = excess_sum_memory.entries;
+    Scratch<Real> sum_3_memory(1);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_4
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_C + tile - 1) / tile);
+        const int64_t work = size_C;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_C = (row) * tile;
+                const int64_t last_C = smaller_size(first_C + tile, size_C);
+                double sum_4_sum = 0;
+                {
+                    for (int64_t block = first_C; block < last_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_C);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_4_now += weight[i_C];
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                sum_4_part[0] += sum_4_sum;
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict entropy_counted_sum,
-    const double* __restrict entropy_losses_counted,
-    const double* __restrict entropy_losses_probs,
-    const double* __restrict excess_sum,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict log_z,
-    const double* __restrict weight,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, sum_2, log_z, excess_sum, sum_3
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> entropy_counted_sum_parts_memory(threads * 1, 0);
+        double* __restrict entropy_counted_sum_parts = entropy_counted_sum_parts_memory.entries;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        Scratch<double> excess_sum_parts_memory(threads * 1, 0);
+        double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * 1, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, log_z, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const bool number_2 = (label_smoothing != 0.0);
+            const Real number_3 = Real((label_smoothing / double(size_C)));
+            double* __restrict entropy_counted_sum_part = entropy_counted_sum_parts + thread * 1;
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
+            double* __restrict sum_3_part = sum_3_parts + thread * 1;
+            Scratch<Real> logits_max_raw_memory(size_S, 0);
+            Real* __restrict logits_max_raw = logits_max_raw_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
+            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double entropy_counted_sum_sum = 0;
+                double excess_sum_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real entropy_counted_sum_now = 0;
+                        Real excess_sum_now = 0;
+                        #pragma omp simd reduction(+:entropy_counted_sum_now, excess_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            entropy_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            excess_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0));
+                        }
+                        entropy_counted_sum_sum += entropy_counted_sum_now;
+                        excess_sum_sum += excess_sum_now;
+                    }
+                }
+                entropy_counted_sum_part[0] += entropy_counted_sum_sum;
+                excess_sum_part[0] += excess_sum_sum;
+                logits_max_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                exp_logits_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_logits_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
+                                exp_logits_shifted[((i_N) * size_C + i_C) * size_S + i_S] = exp_logits_shifted_now;
+                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
+                            }
+                        }
+                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_logits_sum_scaled[(i_N) * size_S + i_S] = Real(exp_logits_sum_scaled_total[i_S]);
+                }
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[(i_N) * size_S + i_S]));
+                            log_z[(i_N) * size_S + i_S] = log_z_now;
+                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_sum;
+                sum_1_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_4 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S])));
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_1[i_S]), Real(0)), Real(0)));
+                        }
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_sum;
+            }
+        }
+        sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
+        sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
+        sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, z_weight, entropy_counted_sum, sum_2, excess_sum, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(z_weight);
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, size_S, label_smoothing, z_weight, sum_4, exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, log_z, excess_sum, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_5 = Real(label_smoothing);
+            const Real number_6 = Real((1.0 - label_smoothing));
+            const Real number_7 = Real((2.0 * z_weight));
+            const Real number_8 = Real((label_smoothing / double(size_C)));
+            const Real number_9 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_6 = (((number_5 * sum_4[0]) / Real(size_C)) / entropy_counted_sum[0]);
+                    const auto steady_7 = (number_6 / entropy_counted_sum[0]);
+                    const auto steady_8 = (number_7 / excess_sum[0]);
+                    const auto steady_9 = (number_8 / entropy_counted_sum[0]);
+                    const auto steady_10 = (number_9 / entropy_counted_sum[0]);
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_11 = (steady_9 * weight[i_C]);
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), ((((steady_6 + (steady_7 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)))) + (steady_8 * log_z[(i_N) * size_S + i_S])) * (exp_logits_shifted[((i_N) * size_C + i_C) * size_S + i_S] / exp_logits_sum_scaled[(i_N) * size_S + i_S])) - steady_11), Real(0)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_10 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))), Real(0)), Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
@@ -601,7 +1002,6 @@ static int plain_forward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(z_weight);
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     Scratch<Real> sum_2_memory(1);
@@ -614,7 +1014,13 @@ static int plain_forward_without_S(
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, entropy_losses_probs, log_z, size_C, rows, sum_1_parts, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             Scratch<Real> exp_logits_shifted_memory(size_C, 0);
@@ -634,7 +1040,7 @@ static int plain_forward_without_S(
                 const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
                 double exp_logits_sum_scaled_sum = 0;
                 {
-                    const auto steady_1 = ((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here);
+                    const auto steady_1 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real exp_logits_sum_scaled_now = 0;
@@ -649,8 +1055,8 @@ static int plain_forward_without_S(
                 }
                 const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
                 const Real log_exp_logits_sum_scaled_here = log(exp_logits_sum_scaled_here);
-                sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - ((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
-                const Real log_z_here = (((absolute(logits_max_raw_here) == Real(infinity)) ? Real(0) : logits_max_raw_here) + log_exp_logits_sum_scaled_here);
+                sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
+                const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here);
                 log_z[i_N] = log_z_here;
                 sum_2_part[0] += double(square(log_z_here));
                 {
@@ -662,7 +1068,7 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
@@ -670,18 +1076,24 @@ static int plain_forward_without_S(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, z_weight, sum_1, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(z_weight);
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(1)) + (((sum_2[0] / Real(size_N)) / Real(1)) * number_1));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
     Real* __restrict entropy_losses_probs,
@@ -692,12 +1104,9 @@ static int plain_forward(
     const int64_t size_S,
     const double z_weight,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logits, entropy_losses_probs, log_z, loss, size_C, size_N, size_S, z_weight, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logits, entropy_losses_probs, log_z, loss, size_C, size_N, size_S, z_weight, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real(z_weight);
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     Scratch<Real> sum_2_memory(1);
@@ -710,7 +1119,13 @@ static int plain_forward(
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, entropy_losses_probs, log_z, size_C, size_S, rows, sum_1_parts, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             double* __restrict sum_2_part = sum_2_parts + thread * 1;
             Scratch<Real> logits_max_raw_memory(size_S, 0);
@@ -742,7 +1157,7 @@ static int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - ((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S])));
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
                                 exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
                                 exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
                             }
@@ -754,15 +1169,6 @@ static int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real entropy_losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                            entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = entropy_losses_probs_now;
-                        }
-                    }
-                }
                 double sum_1_sum = 0;
                 double sum_2_sum = 0;
                 {
@@ -773,8 +1179,8 @@ static int plain_forward(
                         #pragma omp simd reduction(+:sum_1_now, sum_2_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             const Real log_exp_logits_sum_scaled_now = log(exp_logits_sum_scaled[i_S]);
-                            sum_1_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - ((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S])) - log_exp_logits_sum_scaled_now));
-                            const Real log_z_now = (((absolute(logits_max_raw[i_S]) == Real(infinity)) ? Real(0) : logits_max_raw[i_S]) + log_exp_logits_sum_scaled_now);
+                            sum_1_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log_exp_logits_sum_scaled_now));
+                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled_now);
                             log_z[(i_N) * size_S + i_S] = log_z_now;
                             sum_2_now += square(log_z_now);
                         }
@@ -784,8 +1190,17 @@ static int plain_forward(
                 }
                 sum_1_part[0] += sum_1_sum;
                 sum_2_part[0] += sum_2_sum;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real entropy_losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
+                            entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = entropy_losses_probs_now;
+                        }
+                    }
+                }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
@@ -793,59 +1208,23 @@ static int plain_forward(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, z_weight, sum_1, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(z_weight);
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(size_S)) + (((sum_2[0] / Real(size_N)) / Real(size_S)) * number_1));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logits,
-    float* __restrict entropy_losses_probs,
-    float* __restrict log_z,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logits, entropy_losses_probs, log_z, loss, size_C, size_N, size_S, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    double* __restrict entropy_losses_probs,
-    double* __restrict log_z,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logits, entropy_losses_probs, log_z, loss, size_C, size_N, size_S, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const Real* __restrict entropy_losses_probs,
@@ -859,12 +1238,18 @@ static int plain_backward_without_S(
     const int threads
 ) {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((2.0 * z_weight));
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, z_weight, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((2.0 * z_weight));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -873,18 +1258,17 @@ static int plain_backward_without_S(
                     const auto steady_4 = (-((dloss[0] / Real(size_N)) / Real(1)));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_2 * entropy_losses_probs[(i_N) * size_C + i_C]) + ((i_C == steady_3) ? steady_4 : Real(0)));
+                        const Real dlogits__now = ((steady_2 * entropy_losses_probs[(i_N) * size_C + i_C]) + choose((i_C == steady_3), steady_4, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const Real* __restrict entropy_losses_probs,
     const int64_t* __restrict labels,
@@ -895,17 +1279,21 @@ static int plain_backward(
     const int64_t size_S,
     const double z_weight,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, size_S, z_weight, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, size_S, z_weight, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    const Real number_1 = Real((2.0 * z_weight));
     // dlogits_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, size_S, z_weight, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((2.0 * z_weight));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -914,55 +1302,254 @@ static int plain_backward(
                     const auto steady_3 = (-steady_2);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = (((steady_2 * ((number_1 * log_z[(i_N) * size_S + i_S]) + Real(1))) * entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) + ((i_C == labels[(i_N) * size_S + i_S]) ? steady_3 : Real(0)));
+                        const Real dlogits__now = (((steady_2 * ((number_1 * log_z[(i_N) * size_S + i_S]) + Real(1))) * entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_3, Real(0)));
                         dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogits_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double z_weight,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    // sum_1, sum_2, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, z_weight, rows, sum_1_parts, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_N)) / 1.0));
+            const Real number_2 = Real((2.0 * z_weight));
+            const Real number_3 = Real((-((1.0 / double(size_N)) / 1.0)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real logits_max_raw_now = -infinity;
+                int logits_max_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:logits_max_raw_now) reduction(|:logits_max_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real logits_max_raw_value = logits[(i_N) * size_C + i_C];
+                        logits_max_raw_now = logits_max_raw_value > logits_max_raw_now ? logits_max_raw_value : logits_max_raw_now;
+                        logits_max_raw_unordered |= logits_max_raw_value != logits_max_raw_value;
+                    }
+                }
+                const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
+                double exp_logits_sum_scaled_sum = 0;
+                {
+                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real exp_logits_sum_scaled_now = 0;
+                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
+                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
+                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
+                        }
+                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                    }
+                }
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real log_exp_logits_sum_scaled_here = log(exp_logits_sum_scaled_here);
+                sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
+                sum_2_part[0] += double(square((choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here)));
+                {
+                    const auto steady_4 = (number_1 * ((number_2 * (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here)) + Real(1)));
+                    const auto steady_5 = exp_logits_sum_scaled_here;
+                    const auto steady_6 = labels[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((steady_4 * (exp_logits_shifted[i_C] / steady_5)) + choose((i_C == steady_6), number_3, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, z_weight, sum_1, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(z_weight);
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(1)) + (((sum_2[0] / Real(size_N)) / Real(1)) * number_4));
+                loss[0] = loss_here;
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
-    const float* __restrict entropy_losses_probs,
+extern "C" int plain_loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict log_z,
-    float* __restrict dlogits_,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const double z_weight,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, size_S, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_loss_and_dlogits_without_S(labels, logits, dlogits_, loss, size_C, size_N, size_S, z_weight, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    Scratch<Real> sum_2_memory(1);
+    Real* __restrict sum_2 = sum_2_memory.entries;
+    // sum_1, sum_2, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        Scratch<double> sum_2_parts_memory(threads * 1, 0);
+        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, z_weight, rows, sum_1_parts, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / double(size_N)) / double(size_S)));
+            const Real number_2 = Real((2.0 * z_weight));
+            const Real number_3 = Real((-((1.0 / double(size_N)) / double(size_S))));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            double* __restrict sum_2_part = sum_2_parts + thread * 1;
+            Scratch<Real> logits_max_raw_memory(size_S, 0);
+            Real* __restrict logits_max_raw = logits_max_raw_memory.entries;
+            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
+            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
+            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
+            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
+            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
+            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
+            Scratch<Real> log_exp_logits_sum_scaled_memory(size_S, 0);
+            Real* __restrict log_exp_logits_sum_scaled = log_exp_logits_sum_scaled_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                logits_max_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                exp_logits_sum_scaled_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        exp_logits_sum_scaled_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
+                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
+                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
+                            }
+                        }
+                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
+                }
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real log_exp_logits_sum_scaled_now = log(exp_logits_sum_scaled[i_S]);
+                            log_exp_logits_sum_scaled[i_S] = log_exp_logits_sum_scaled_now;
+                            sum_1_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log_exp_logits_sum_scaled_now));
+                            sum_2_now += square((choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled_now));
+                        }
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+                sum_2_part[0] += sum_2_sum;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = (((number_1 * ((number_2 * (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled[i_S])) + Real(1))) * (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S])) + choose((i_C == labels[(i_N) * size_S + i_S]), number_3, Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+        sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const double* __restrict entropy_losses_probs,
-    const int64_t* __restrict labels,
-    const double* __restrict log_z,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, size_S, z_weight, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, z_weight, sum_1, sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_4 = Real(z_weight);
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(size_S)) + (((sum_2[0] / Real(size_N)) / Real(size_S)) * number_4));
+                loss[0] = loss_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

@@ -7,32 +7,34 @@ Each function is that of ``cross_entropy_z_loss.py`` with the same name, which i
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import cross_entropy_z_loss as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "392146b1c00c5b2e31daf6e01e0be6d33d817dd084752008efc862b05d6556e1",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyZLossFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (10, 3, 2),
     "backward": (10, 3, 2),
+    "loss_and_dlogits": (6, 3, 2),
     "plain_forward": (5, 3, 1),
     "plain_backward": (5, 3, 1),
+    "plain_loss_and_dlogits": (4, 3, 1),
 }).run
 CrossEntropyZLossForward = _module.CrossEntropyZLossForward
 CrossEntropyZLossGradients = _module.CrossEntropyZLossGradients
+_all_count = _module._all_count
 _split_label = _module._split_label
 
 
 def _forward(
     logits, labels, weight, label_smoothing, z_weight, ignore_index,
 ) -> CrossEntropyZLossForward:
-    if not (_usable(logits, labels, weight)):
+    if not _usable(logits, labels, weight):
         return _of._forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
     _given = (logits, labels, weight, label_smoothing, z_weight, ignore_index)
     N = logits.shape[0]
@@ -47,11 +49,23 @@ def _forward(
     log_z = logits.new_empty(N, S)
     excess_sum = logits.new_empty(())
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logits.contiguous(), weight.contiguous(), entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, loss),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            entropy_losses_probs,
+            entropy_losses_counted,
+            entropy_counted_sum,
+            log_z,
+            excess_sum,
+            loss,
+        ),
         (C, N, S, label_smoothing, z_weight),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return CrossEntropyZLossForward(
         loss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
@@ -63,28 +77,77 @@ def _backward(
     dloss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
     entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
 ) -> CrossEntropyZLossGradients:
-    if not (_usable(dloss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum)):
+    if not _usable(dloss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum):
         return _of._backward(
-                   dloss, labels, labels_kept, weight, entropy_losses_probs,
-                   entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, label_smoothing,
-                   z_weight,
-               )
-    _given = (dloss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight)
+            dloss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
+            entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+        )
+    _given = (
+        dloss,
+        labels,
+        labels_kept,
+        weight,
+        entropy_losses_probs,
+        entropy_losses_counted,
+        entropy_counted_sum,
+        log_z,
+        excess_sum,
+        label_smoothing,
+        z_weight,
+    )
     C = weight.shape[0]
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), entropy_counted_sum.contiguous(), entropy_losses_counted.contiguous(), entropy_losses_probs.contiguous(), excess_sum.contiguous(), labels.contiguous(), labels_kept.contiguous(), log_z.contiguous(), weight.contiguous(), dlogits_),
+        (
+            dloss.contiguous(),
+            entropy_counted_sum.contiguous(),
+            entropy_losses_counted.contiguous(),
+            entropy_losses_probs.contiguous(),
+            excess_sum.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            log_z.contiguous(),
+            weight.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, label_smoothing, z_weight),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return CrossEntropyZLossGradients(dlogits_)
 
 
+def _loss_and_dlogits(logits, labels, weight, label_smoothing, z_weight, ignore_index):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    loss = logits.new_empty(())
+    dlogits_ = logits.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogits",
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logits.contiguous(),
+            weight.contiguous(),
+            loss,
+            dlogits_,
+        ),
+        (C, N, S, label_smoothing, z_weight),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None, None)
+
+
 def _plain_forward(logits, labels, z_weight) -> tuple:
-    if not (_usable(logits, labels)):
+    if not _usable(logits, labels):
         return _of._plain_forward(logits, labels, z_weight)
     _given = (logits, labels, z_weight)
     N = logits.shape[0]
@@ -93,27 +156,67 @@ def _plain_forward(logits, labels, z_weight) -> tuple:
     entropy_losses_probs = logits.new_empty(N, C, S)
     log_z = logits.new_empty(N, S)
     loss = logits.new_empty(())
-    if not _run(
+    _done = _run(
         "plain_forward",
         (labels.contiguous(), logits.contiguous(), entropy_losses_probs, log_z, loss),
         (C, N, S, z_weight),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, labels, entropy_losses_probs, log_z, z_weight,)
+    return (loss, labels, entropy_losses_probs, log_z, z_weight)
 
 
 def _plain_backward(dloss, labels, entropy_losses_probs, log_z, z_weight) -> tuple:
-    if not (_usable(dloss, labels, entropy_losses_probs, log_z)):
+    if not _usable(dloss, labels, entropy_losses_probs, log_z):
         return _of._plain_backward(dloss, labels, entropy_losses_probs, log_z, z_weight)
     _given = (dloss, labels, entropy_losses_probs, log_z, z_weight)
     N = labels.shape[0]
     S = labels.shape[1]
     C = entropy_losses_probs.shape[1]
     dlogits_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (dloss.contiguous(), entropy_losses_probs.contiguous(), labels.contiguous(), log_z.contiguous(), dlogits_),
+        (
+            dloss.contiguous(),
+            entropy_losses_probs.contiguous(),
+            labels.contiguous(),
+            log_z.contiguous(),
+            dlogits_,
+        ),
         (C, N, S, z_weight),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogits_,)
+
+
+def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, z_weight, ignore_index):
+    N = logits.shape[0]
+    S = logits.shape[2]
+    C = logits.shape[1]
+    dlogits_ = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    _done = _run(
+        "plain_loss_and_dlogits",
+        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
+        (C, N, S, z_weight),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None, None, None, None, None)
+
+
+def _takes_plain(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+
+
+CrossEntropyZLossFunction = _AtOnce(
+    _of.CrossEntropyZLossFunction,
+    _takes_plain,
+    {
+        (True, False, False, False, False, False): _loss_and_dlogits,
+    },
+    {
+        (True, False, False, False, False, False): _plain_loss_and_dlogits,
+    },
+)

@@ -7,9 +7,8 @@ Each function is that of ``elu.py`` with the same name, which is called where no
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import elu as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ EluGradients = _module.EluGradients
 
 
 def _forward(x, alpha) -> EluForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x, alpha)
     _given = (x, alpha)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N, alpha)):
+    _done = _run("forward", (x.contiguous(), y), (N, alpha))
+    if not _done:
         return _of._forward(*_given)
     return EluForward(y, x, alpha)
 
 
 def _backward(dy, x, alpha) -> EluGradients:
-    if not (_usable(dy, x)):
+    if not _usable(dy, x):
         return _of._backward(dy, x, alpha)
     _given = (dy, x, alpha)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, alpha)):
+    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, alpha))
+    if not _done:
         return _of._backward(*_given)
     return EluGradients(dx)

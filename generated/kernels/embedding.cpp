@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict index,
     const Real* __restrict table,
     Real* __restrict y,
@@ -12,13 +11,19 @@ static int forward(
     const int64_t size_N,
     const int64_t size_V,
     const int threads
-) {
+) try {
     if (!in_range(index, size_N, size_V)) return OUT_OF_RANGE;
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_E * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(index, table, y, size_E, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -30,44 +35,8 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int forward_float(
-    const int64_t* __restrict index,
-    const float* __restrict table,
-    float* __restrict y,
-    const int64_t size_E,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            index, table, y, size_E, size_N, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict index,
-    const double* __restrict table,
-    double* __restrict y,
-    const int64_t size_E,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            index, table, y, size_E, size_N, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

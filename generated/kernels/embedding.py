@@ -7,9 +7,8 @@ Each function is that of ``embedding.py`` with the same name, which is called wh
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import embedding as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -25,13 +24,14 @@ EmbeddingForward = _module.EmbeddingForward
 
 
 def _forward(index, table) -> EmbeddingForward:
-    if not (_usable(index, table)):
+    if not _usable(index, table):
         return _of._forward(index, table)
     _given = (index, table)
     V = table.shape[0]
     E = table.shape[1]
     N = index.shape[0]
     y = table.new_empty(N, E)
-    if not _run("forward", (index.contiguous(), table.contiguous(), y), (E, N, V)):
+    _done = _run("forward", (index.contiguous(), table.contiguous(), y), (E, N, V))
+    if not _done:
         return _of._forward(*_given)
     return EmbeddingForward(y, index, V)

@@ -3,19 +3,24 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict probs,
     Real* __restrict uncertainty,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // uncertainty
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(probs, uncertainty, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -25,7 +30,7 @@ static int forward(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((absolute(probs[(i_N) * size_C + i_C]) <= Real(0)) ? Real(0) : (log(probs[(i_N) * size_C + i_C]) * probs[(i_N) * size_C + i_C]));
+                            sum_1_now += choose((absolute(probs[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(probs[(i_N) * size_C + i_C]) * probs[(i_N) * size_C + i_C]));
                         }
                         sum_1_sum += sum_1_now;
                     }
@@ -34,104 +39,43 @@ static int forward(
                 const Real uncertainty_here = (-sum_1_here);
                 uncertainty[i_N] = uncertainty_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict probs,
-    float* __restrict uncertainty,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            probs, uncertainty, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict probs,
-    double* __restrict uncertainty,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            probs, uncertainty, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict duncertainty,
     const Real* __restrict probs,
     Real* __restrict dprobs,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dprobs
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(duncertainty, probs, dprobs, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
                     const auto steady_1 = duncertainty[i_N];
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dprobs_now = (-((absolute(probs[(i_N) * size_C + i_C]) <= Real(0)) ? Real(0) : (steady_1 * (log(probs[(i_N) * size_C + i_C]) + Real(1)))));
+                        const Real dprobs_now = (-choose((absolute(probs[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(probs[(i_N) * size_C + i_C]) + Real(1)))));
                         dprobs[(i_N) * size_C + i_C] = dprobs_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict duncertainty,
-    const float* __restrict probs,
-    float* __restrict dprobs,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            duncertainty, probs, dprobs, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict duncertainty,
-    const double* __restrict probs,
-    double* __restrict dprobs,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            duncertainty, probs, dprobs, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``entropy.py`` with the same name, which is called wher
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import entropy as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,24 +26,26 @@ EntropyGradients = _module.EntropyGradients
 
 
 def _forward(probs) -> EntropyForward:
-    if not (_usable(probs)):
+    if not _usable(probs):
         return _of._forward(probs)
     _given = (probs,)
     C = probs.shape[1]
     N = probs.shape[0]
     uncertainty = probs.new_empty(N)
-    if not _run("forward", (probs.contiguous(), uncertainty), (C, N)):
+    _done = _run("forward", (probs.contiguous(), uncertainty), (C, N))
+    if not _done:
         return _of._forward(*_given)
     return EntropyForward(uncertainty, probs)
 
 
 def _backward(duncertainty, probs) -> EntropyGradients:
-    if not (_usable(duncertainty, probs)):
+    if not _usable(duncertainty, probs):
         return _of._backward(duncertainty, probs)
     _given = (duncertainty, probs)
     C = probs.shape[1]
     N = duncertainty.shape[0]
     dprobs = duncertainty.new_empty(N, C)
-    if not _run("backward", (duncertainty.contiguous(), probs.contiguous(), dprobs), (C, N)):
+    _done = _run("backward", (duncertainty.contiguous(), probs.contiguous(), dprobs), (C, N))
+    if not _done:
         return _of._backward(*_given)
     return EntropyGradients(dprobs)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     Real* __restrict loss,
@@ -12,11 +11,7 @@ static int forward(
     const double alpha,
     const double gamma,
     const int threads
-) {
-    const Real number_1 = Real(gamma);
-    const bool number_2 = (alpha >= 0.0);
-    const Real number_3 = Real(alpha);
-    const Real number_4 = Real((1.0 - alpha));
+) try {
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -26,7 +21,17 @@ static int forward(
         const int64_t work = size_N;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, size_N, alpha, gamma, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
@@ -39,68 +44,132 @@ static int forward(
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
                             const Real losses_probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            sum_1_now += ((pow((Real(1) - ((losses_probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - losses_probs_now)))), number_1) * (number_2 ? ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))) : Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
+                            sum_1_now += ((pow((Real(1) - ((losses_probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - losses_probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
                         }
                         sum_1_sum += sum_1_now;
                     }
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict loss,
+extern "C" int backward_of_dlogits(
+    const Real* __restrict dloss,
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
     const int64_t size_N,
     const double alpha,
     const double gamma,
     const int threads
-) {
-    try {
-        return forward<float>(
-            logits, target, loss, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dlogits
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (alpha >= 0.0);
+            const Real number_2 = Real(alpha);
+            const Real number_3 = Real((1.0 - alpha));
+            const Real number_4 = Real(gamma);
+            const Real number_5 = Real((gamma - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    const auto steady_6 = (dloss[0] / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real losses_probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                        const Real losses_term_again_now = ((Real(1) - (losses_probs_again_now * target[i_N])) - ((Real(1) - losses_probs_again_now) * (Real(1) - target[i_N])));
+                        const Real dlogits_now = ((steady_6 * choose(number_1, ((number_2 * target[i_N]) + (number_3 * (Real(1) - target[i_N]))), Real(1))) * (((((number_4 * ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))))) * pow(losses_term_again_now, number_5)) * (Real(1) - (Real(2) * target[i_N]))) * (losses_probs_again_now * (Real(1) - losses_probs_again_now))) + (pow(losses_term_again_now, number_4) * ((losses_probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - losses_probs_again_now))))));
+                        dlogits[i_N] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict loss,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dtarget,
     const int64_t size_N,
     const double alpha,
     const double gamma,
     const int threads
-) {
-    try {
-        return forward<double>(
-            logits, target, loss, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dtarget, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
+            const Real number_5 = Real((gamma - 1.0));
+            const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    const auto steady_7 = (dloss[0] / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real losses_probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                        const Real losses_entropies_again_now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
+                        const Real losses_term_again_now = ((Real(1) - (losses_probs_again_now * target[i_N])) - ((Real(1) - losses_probs_again_now) * (Real(1) - target[i_N])));
+                        const Real power_gamma_losses_term_2_now = pow(losses_term_again_now, number_1);
+                        const Real dtarget_now = (steady_7 * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * losses_entropies_again_now) * pow(losses_term_again_now, number_5)) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (losses_entropies_again_now * power_gamma_losses_term_2_now))));
+                        dtarget[i_N] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -110,19 +179,25 @@ static int backward(
     const double alpha,
     const double gamma,
     const int threads
-) {
-    const Real number_1 = Real(gamma);
-    const Real number_2 = Real((gamma - 1.0));
-    const bool number_3 = (alpha >= 0.0);
-    const Real number_4 = Real(alpha);
-    const Real number_5 = Real((1.0 - alpha));
-    const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
+) try {
     // dlogits, dtarget
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const Real number_2 = Real((gamma - 1.0));
+            const bool number_3 = (alpha >= 0.0);
+            const Real number_4 = Real(alpha);
+            const Real number_5 = Real((1.0 - alpha));
+            const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -135,55 +210,259 @@ static int backward(
                         const Real losses_term_again_now = ((Real(1) - (losses_probs_again_now * target[i_N])) - ((Real(1) - losses_probs_again_now) * (Real(1) - target[i_N])));
                         const Real power_gamma_losses_term_2_now = pow(losses_term_again_now, number_1);
                         const Real power_gamma_losses_term_now = pow(losses_term_again_now, number_2);
-                        const Real dlogits_now = ((steady_7 * (number_3 ? ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))) : Real(1))) * (((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (losses_probs_again_now * (Real(1) - losses_probs_again_now))) + (power_gamma_losses_term_2_now * ((losses_probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - losses_probs_again_now))))));
+                        const Real dlogits_now = ((steady_7 * choose(number_3, ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))), Real(1))) * (((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (losses_probs_again_now * (Real(1) - losses_probs_again_now))) + (power_gamma_losses_term_2_now * ((losses_probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - losses_probs_again_now))))));
                         dlogits[i_N] = dlogits_now;
-                        const Real dtarget_now = (steady_7 * (((number_3 ? ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))) : Real(1)) * ((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (losses_entropies_again_now * power_gamma_losses_term_2_now))));
+                        const Real dtarget_now = (steady_7 * ((choose(number_3, ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (losses_entropies_again_now * power_gamma_losses_term_2_now))));
                         dtarget[i_N] = dtarget_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
+extern "C" int loss_and_dlogits_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
     const int64_t size_N,
     const double alpha,
     const double gamma,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, logits, target, dlogits, dtarget, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
+            const Real number_5 = Real((gamma - 1.0));
+            const Real number_6 = Real((1.0 / double(size_N)));
+            const Real number_7 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            const Real losses_probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                            sum_1_now += ((pow((Real(1) - ((losses_probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - losses_probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
+                            const Real losses_probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                            const Real losses_entropies_again_now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
+                            const Real losses_term_again_now = ((Real(1) - (losses_probs_again_now * target[i_N])) - ((Real(1) - losses_probs_again_now) * (Real(1) - target[i_N])));
+                            const Real power_gamma_losses_term_2_now = pow(losses_term_again_now, number_1);
+                            const Real power_gamma_losses_term_now = pow(losses_term_again_now, number_5);
+                            const Real dlogits_now = ((number_6 * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (losses_probs_again_now * (Real(1) - losses_probs_again_now))) + (power_gamma_losses_term_2_now * ((losses_probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - losses_probs_again_now))))));
+                            dlogits[i_N] = dlogits_now;
+                            const Real dtarget_now = (number_6 * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_7 * (losses_entropies_again_now * power_gamma_losses_term_2_now))));
+                            dtarget[i_N] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
+extern "C" int loss_and_dlogits(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
+    Real* __restrict loss,
     const int64_t size_N,
     const double alpha,
     const double gamma,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, logits, target, dlogits, dtarget, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_N, alpha, gamma, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
+            const Real number_5 = Real((1.0 / double(size_N)));
+            const Real number_6 = Real((gamma - 1.0));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            const Real losses_probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                            sum_1_now += ((pow((Real(1) - ((losses_probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - losses_probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
+                            const Real losses_probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                            const Real losses_term_again_now = ((Real(1) - (losses_probs_again_now * target[i_N])) - ((Real(1) - losses_probs_again_now) * (Real(1) - target[i_N])));
+                            const Real dlogits_now = ((number_5 * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (((((number_1 * ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))))) * pow(losses_term_again_now, number_6)) * (Real(1) - (Real(2) * target[i_N]))) * (losses_probs_again_now * (Real(1) - losses_probs_again_now))) + (pow(losses_term_again_now, number_1) * ((losses_probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - losses_probs_again_now))))));
+                            dlogits[i_N] = dlogits_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int loss_and_dtarget(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_N,
+    const double alpha,
+    const double gamma,
+    const int threads
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_N, alpha, gamma, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
+            const Real number_5 = Real((1.0 / double(size_N)));
+            const Real number_6 = Real((gamma - 1.0));
+            const Real number_7 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            const Real losses_probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                            sum_1_now += ((pow((Real(1) - ((losses_probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - losses_probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
+                            const Real losses_probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                            const Real losses_entropies_again_now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
+                            const Real losses_term_again_now = ((Real(1) - (losses_probs_again_now * target[i_N])) - ((Real(1) - losses_probs_again_now) * (Real(1) - target[i_N])));
+                            const Real power_gamma_losses_term_2_now = pow(losses_term_again_now, number_1);
+                            const Real dtarget_now = (number_5 * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * losses_entropies_again_now) * pow(losses_term_again_now, number_6)) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_7 * (losses_entropies_again_now * power_gamma_losses_term_2_now))));
+                            dtarget[i_N] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

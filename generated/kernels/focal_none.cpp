@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict logits,
     const Real* __restrict target,
     Real* __restrict losses,
@@ -12,17 +11,23 @@ static int forward(
     const double alpha,
     const double gamma,
     const int threads
-) {
-    const Real number_1 = Real(gamma);
-    const bool number_2 = (alpha >= 0.0);
-    const Real number_3 = Real(alpha);
-    const Real number_4 = Real((1.0 - alpha));
+) try {
     // losses
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, losses, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -30,54 +35,110 @@ static int forward(
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
                         const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                        const Real losses_now = ((pow((Real(1) - ((probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - probs_now)))), number_1) * (number_2 ? ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))) : Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
+                        const Real losses_now = ((pow((Real(1) - ((probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
                         losses[i_N] = losses_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict losses,
+extern "C" int backward_of_dlogits(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dlogits,
     const int64_t size_N,
     const double alpha,
     const double gamma,
     const int threads
-) {
-    try {
-        return forward<float>(
-            logits, target, losses, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dlogits
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (alpha >= 0.0);
+            const Real number_2 = Real(alpha);
+            const Real number_3 = Real((1.0 - alpha));
+            const Real number_4 = Real(gamma);
+            const Real number_5 = Real((gamma - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                        const Real losses_term_again_now = ((Real(1) - (probs_again_now * target[i_N])) - ((Real(1) - probs_again_now) * (Real(1) - target[i_N])));
+                        const Real dlogits_now = ((choose(number_1, ((number_2 * target[i_N]) + (number_3 * (Real(1) - target[i_N]))), Real(1)) * dlosses[i_N]) * (((((number_4 * ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))))) * pow(losses_term_again_now, number_5)) * (Real(1) - (Real(2) * target[i_N]))) * (probs_again_now * (Real(1) - probs_again_now))) + (pow(losses_term_again_now, number_4) * ((probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs_again_now))))));
+                        dlogits[i_N] = dlogits_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict losses,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict dtarget,
     const int64_t size_N,
     const double alpha,
     const double gamma,
     const int threads
-) {
-    try {
-        return forward<double>(
-            logits, target, losses, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dtarget, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const bool number_2 = (alpha >= 0.0);
+            const Real number_3 = Real(alpha);
+            const Real number_4 = Real((1.0 - alpha));
+            const Real number_5 = Real((gamma - 1.0));
+            const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real probs_again_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
+                        const Real entropies_again_now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
+                        const Real losses_term_again_now = ((Real(1) - (probs_again_now * target[i_N])) - ((Real(1) - probs_again_now) * (Real(1) - target[i_N])));
+                        const Real power_gamma_losses_term_2_now = pow(losses_term_again_now, number_1);
+                        const Real dtarget_now = (dlosses[i_N] * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * entropies_again_now) * pow(losses_term_again_now, number_5)) * (Real(1) - (Real(2) * probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (entropies_again_now * power_gamma_losses_term_2_now))));
+                        dtarget[i_N] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dlosses,
     const Real* __restrict logits,
     const Real* __restrict target,
@@ -87,19 +148,25 @@ static int backward(
     const double alpha,
     const double gamma,
     const int threads
-) {
-    const Real number_1 = Real(gamma);
-    const Real number_2 = Real((gamma - 1.0));
-    const bool number_3 = (alpha >= 0.0);
-    const Real number_4 = Real(alpha);
-    const Real number_5 = Real((1.0 - alpha));
-    const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
+) try {
     // dlogits, dtarget
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(gamma);
+            const Real number_2 = Real((gamma - 1.0));
+            const bool number_3 = (alpha >= 0.0);
+            const Real number_4 = Real(alpha);
+            const Real number_5 = Real((1.0 - alpha));
+            const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -111,55 +178,15 @@ static int backward(
                         const Real losses_term_again_now = ((Real(1) - (probs_again_now * target[i_N])) - ((Real(1) - probs_again_now) * (Real(1) - target[i_N])));
                         const Real power_gamma_losses_term_2_now = pow(losses_term_again_now, number_1);
                         const Real power_gamma_losses_term_now = pow(losses_term_again_now, number_2);
-                        const Real dlogits_now = (((number_3 ? ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))) : Real(1)) * dlosses[i_N]) * (((((number_1 * entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (probs_again_now * (Real(1) - probs_again_now))) + (power_gamma_losses_term_2_now * ((probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs_again_now))))));
+                        const Real dlogits_now = ((choose(number_3, ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))), Real(1)) * dlosses[i_N]) * (((((number_1 * entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (probs_again_now * (Real(1) - probs_again_now))) + (power_gamma_losses_term_2_now * ((probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs_again_now))))));
                         dlogits[i_N] = dlogits_now;
-                        const Real dtarget_now = (dlosses[i_N] * (((number_3 ? ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))) : Real(1)) * ((((number_1 * entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (entropies_again_now * power_gamma_losses_term_2_now))));
+                        const Real dtarget_now = (dlosses[i_N] * ((choose(number_3, ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (entropies_again_now * power_gamma_losses_term_2_now))));
                         dtarget[i_N] = dtarget_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dlosses,
-    const float* __restrict logits,
-    const float* __restrict target,
-    float* __restrict dlogits,
-    float* __restrict dtarget,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dlosses, logits, target, dlogits, dtarget, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dlosses,
-    const double* __restrict logits,
-    const double* __restrict target,
-    double* __restrict dlogits,
-    double* __restrict dtarget,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dlosses, logits, target, dlogits, dtarget, size_N, alpha, gamma, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

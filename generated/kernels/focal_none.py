@@ -7,9 +7,8 @@ Each function is that of ``focal_none.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import focal_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 2),
+    "backward_of_dlogits": (4, 1, 2),
+    "backward_of_dtarget": (4, 1, 2),
     "backward": (5, 1, 2),
 }).run
 FocalNoneForward = _module.FocalNoneForward
@@ -27,27 +28,63 @@ FocalNoneGradients = _module.FocalNoneGradients
 
 
 def _forward(logits, target, alpha, gamma) -> FocalNoneForward:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._forward(logits, target, alpha, gamma)
     _given = (logits, target, alpha, gamma)
     N = logits.shape[0]
     losses = logits.new_empty(N)
-    if not _run("forward", (logits.contiguous(), target.contiguous(), losses), (N, alpha, gamma)):
+    _done = _run("forward", (logits.contiguous(), target.contiguous(), losses), (N, alpha, gamma))
+    if not _done:
         return _of._forward(*_given)
     return FocalNoneForward(losses, logits, target, alpha, gamma)
 
 
+def _backward_of_dlogits(dlosses, logits, target, alpha, gamma, needs):
+    _given = (dlosses, logits, target, alpha, gamma, needs)
+    N = dlosses.shape[0]
+    dlogits = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dlogits",
+        (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return FocalNoneGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dlosses, logits, target, alpha, gamma, needs):
+    _given = (dlosses, logits, target, alpha, gamma, needs)
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return FocalNoneGradients(None, dtarget)
+
+
 def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, logits, target)):
+    if not _usable(dlosses, logits, target):
+        return _of._backward(dlosses, logits, target, alpha, gamma, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dlosses, logits, target, alpha, gamma, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, logits, target, alpha, gamma, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, logits, target, alpha, gamma, needs)
     _given = (dlosses, logits, target, alpha, gamma, needs)
     N = dlosses.shape[0]
     dlogits = dlosses.new_empty(N)
     dtarget = dlosses.new_empty(N)
-    if not _run(
+    _done = _run(
         "backward",
         (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
         (N, alpha, gamma),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return FocalNoneGradients(dlogits, dtarget)

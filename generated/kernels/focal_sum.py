@@ -7,47 +7,147 @@ Each function is that of ``focal_sum.py`` with the same name, which is called wh
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import focal_sum as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "52e7ca8910de5a8151054b67421e5f8296c63aecc8121f64357264bf36388f30",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "FocalSumFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 2),
+    "backward_of_dlogits": (4, 1, 2),
+    "backward_of_dtarget": (4, 1, 2),
     "backward": (5, 1, 2),
+    "loss_and_dlogits_dtarget": (5, 1, 2),
+    "loss_and_dlogits": (4, 1, 2),
+    "loss_and_dtarget": (4, 1, 2),
 }).run
 FocalSumForward = _module.FocalSumForward
 FocalSumGradients = _module.FocalSumGradients
 
 
 def _forward(logits, target, alpha, gamma) -> FocalSumForward:
-    if not (_usable(logits, target)):
+    if not _usable(logits, target):
         return _of._forward(logits, target, alpha, gamma)
     _given = (logits, target, alpha, gamma)
     N = logits.shape[0]
     loss = logits.new_empty(())
-    if not _run("forward", (logits.contiguous(), target.contiguous(), loss), (N, alpha, gamma)):
+    _done = _run("forward", (logits.contiguous(), target.contiguous(), loss), (N, alpha, gamma))
+    if not _done:
         return _of._forward(*_given)
     return FocalSumForward(loss, logits, target, alpha, gamma)
 
 
+def _backward_of_dlogits(dloss, logits, target, alpha, gamma, needs):
+    _given = (dloss, logits, target, alpha, gamma, needs)
+    N = logits.shape[0]
+    dlogits = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dlogits",
+        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return FocalSumGradients(dlogits, None)
+
+
+def _backward_of_dtarget(dloss, logits, target, alpha, gamma, needs):
+    _given = (dloss, logits, target, alpha, gamma, needs)
+    N = logits.shape[0]
+    dtarget = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return FocalSumGradients(None, dtarget)
+
+
 def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, logits, target)):
+    if not _usable(dloss, logits, target):
+        return _of._backward(dloss, logits, target, alpha, gamma, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dlogits(dloss, logits, target, alpha, gamma, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, logits, target, alpha, gamma, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, logits, target, alpha, gamma, needs)
     _given = (dloss, logits, target, alpha, gamma, needs)
     N = logits.shape[0]
     dlogits = dloss.new_empty(N)
     dtarget = dloss.new_empty(N)
-    if not _run(
+    _done = _run(
         "backward",
         (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
         (N, alpha, gamma),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return FocalSumGradients(dlogits, dtarget)
+
+
+def _loss_and_dlogits_dtarget(logits, target, alpha, gamma):
+    N = logits.shape[0]
+    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N)
+    dtarget = logits.new_empty(N)
+    _done = _run(
+        "loss_and_dlogits_dtarget",
+        (logits.contiguous(), target.contiguous(), loss, dlogits, dtarget),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, dtarget, None, None)
+
+
+def _loss_and_dlogits(logits, target, alpha, gamma):
+    N = logits.shape[0]
+    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N)
+    _done = _run(
+        "loss_and_dlogits",
+        (logits.contiguous(), target.contiguous(), loss, dlogits),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits, None, None, None)
+
+
+def _loss_and_dtarget(logits, target, alpha, gamma):
+    N = logits.shape[0]
+    loss = logits.new_empty(())
+    dtarget = logits.new_empty(N)
+    _done = _run(
+        "loss_and_dtarget",
+        (logits.contiguous(), target.contiguous(), loss, dtarget),
+        (N, alpha, gamma),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None, None)
+
+
+def _takes_plain(logits, target, alpha, gamma) -> bool:
+    return False
+
+
+FocalSumFunction = _AtOnce(
+    _of.FocalSumFunction,
+    _takes_plain,
+    {
+        (True, True, False, False): _loss_and_dlogits_dtarget,
+        (True, False, False, False): _loss_and_dlogits,
+        (False, True, False, False): _loss_and_dtarget,
+    },
+    {
+    },
+)

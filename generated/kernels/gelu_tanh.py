@@ -7,9 +7,8 @@ Each function is that of ``gelu_tanh.py`` with the same name, which is called wh
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import gelu_tanh as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ GELUTanhGradients = _module.GELUTanhGradients
 
 
 def _forward(x) -> GELUTanhForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x)
     _given = (x,)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N,)):
+    _done = _run("forward", (x.contiguous(), y), (N,))
+    if not _done:
         return _of._forward(*_given)
     return GELUTanhForward(y, x)
 
 
 def _backward(dy, x) -> GELUTanhGradients:
-    if not (_usable(dy, x)):
+    if not _usable(dy, x):
         return _of._backward(dy, x)
     _given = (dy, x)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,)):
+    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return GELUTanhGradients(dx)

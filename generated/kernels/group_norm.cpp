@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const Real* __restrict bias,
     const Real* __restrict gain,
@@ -18,12 +17,18 @@ static int forward_without_S(
     const double eps,
     const int threads
 ) {
-    const Real number_1 = Real(eps);
     // inv_std, xhat, y
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_K, size_groups, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
@@ -85,13 +90,12 @@ static int forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict gain,
     const Real* __restrict x,
@@ -104,16 +108,20 @@ static int forward(
     const int64_t size_groups,
     const double eps,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads);
-    }
-    const Real number_1 = Real(eps);
+) try {
+    if (size_S == 1) return forward_without_S(bias, gain, x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads);
     // inv_std, xhat, y
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_K, size_S, size_groups, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
@@ -185,58 +193,554 @@ static int forward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dx_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dx,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    // dx
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_groups, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (gain[(i_G) * size_K + i_K] * (dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
+                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                        }
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
+                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * xhat[((i_N) * size_groups + i_G) * size_K + i_K])) - steady_3));
+                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict gain,
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    float* __restrict y,
+extern "C" int backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dx,
     const int64_t size_K,
     const int64_t size_N,
     const int64_t size_S,
     const int64_t size_groups,
-    const double eps,
     const int threads
-) {
-    try {
-        return forward<float>(
-            bias, gain, x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return backward_of_dx_without_S(dy, gain, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads);
+    // dx
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_S, size_groups, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
+            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
+            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
+            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
+            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
+            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                sum_dy_xhat_total_memory.fill(0);
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_K);
+                        sum_dy_xhat_block_memory.fill(0);
+                        Real sum_2_now = 0;
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            const auto steady_1 = gain[(i_G) * size_K + i_K];
+                            Real sum_dy_xhat_inner = 0;
+                            #pragma omp simd reduction(+:sum_dy_xhat_inner, sum_2_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                                sum_2_now += (steady_1 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                            }
+                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
+                        }
+                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                {
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
+                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
+                }
+                const Real sum_2_here = Real(sum_2_sum);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
+                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const auto steady_4 = gain[(i_G) * size_K + i_K];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dx_now = (steady_1 * (((steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S])) - steady_3));
+                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
+                        }
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict gain,
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    double* __restrict y,
+static int backward_of_dgain_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
     const int64_t size_K,
     const int64_t size_N,
     const int64_t size_S,
     const int64_t size_groups,
-    const double eps,
     const int threads
 ) {
-    try {
-        return forward<double>(
-            bias, gain, x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_3
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_groups, rows, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        #pragma omp simd
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
 }
 
-template <class Real>
+extern "C" int backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dgain_without_S(dy, xhat, dgain, size_K, size_N, size_S, size_groups, threads);
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_3
+    {
+        const int64_t rows = size_N * size_groups * size_K;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_S, size_groups, rows, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_K = row % size_K;
+                const int64_t i_G = (row / size_K) % size_groups;
+                const int64_t i_N = ((row / size_K) / size_groups);
+                double sum_dy_xhat_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_xhat_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_xhat_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                        }
+                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                    }
+                }
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
+            }
+        }
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dbias_without_S(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    // dbias
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_groups, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        #pragma omp simd
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dbias_without_S(dy, dbias, size_K, size_N, size_S, size_groups, threads);
+    // dbias
+    {
+        const int64_t rows = size_N * size_groups * size_K;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_S, size_groups, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_K = row % size_K;
+                const int64_t i_G = (row / size_K) % size_groups;
+                const int64_t i_N = ((row / size_K) / size_groups);
+                double dbias_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real dbias_now = 0;
+                        #pragma omp simd reduction(+:dbias_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
+                        }
+                        dbias_sum += dbias_now;
+                    }
+                }
+                dbias_part[(i_G) * size_K + i_K] += dbias_sum;
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dgain_dbias_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dbias,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // dbias, sum_3
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        #pragma omp simd
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dgain_dbias(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dbias,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dgain_dbias_without_S(dy, xhat, dbias, dgain, size_K, size_N, size_S, size_groups, threads);
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // dbias, sum_3
+    {
+        const int64_t rows = size_N * size_groups * size_K;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_K = row % size_K;
+                const int64_t i_G = (row / size_K) % size_groups;
+                const int64_t i_N = ((row / size_K) / size_groups);
+                double sum_dy_xhat_sum = 0;
+                double dbias_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_xhat_now = 0;
+                        Real dbias_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_xhat_now, dbias_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
+                        }
+                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                        dbias_sum += dbias_now;
+                    }
+                }
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                dbias_part[(i_G) * size_K + i_K] += dbias_sum;
+                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
 static int backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict gain,
@@ -261,7 +765,13 @@ static int backward_without_S(
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
             double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
             for (int64_t row = begin; row < end; ++row) {
@@ -298,7 +808,7 @@ static int backward_without_S(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
@@ -306,7 +816,13 @@ static int backward_without_S(
     {
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row;
                 {
@@ -317,13 +833,12 @@ static int backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_std,
@@ -336,10 +851,8 @@ static int backward(
     const int64_t size_S,
     const int64_t size_groups,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(dy, gain, inv_std, xhat, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads);
     Scratch<Real> sum_3_memory(size_groups * size_K);
     Real* __restrict sum_3 = sum_3_memory.entries;
     // dbias, dx, sum_3
@@ -350,7 +863,13 @@ static int backward(
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
             double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
             Scratch<Real> sum_dy_xhat_memory(size_K, 0);
@@ -419,7 +938,7 @@ static int backward(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
@@ -427,7 +946,13 @@ static int backward(
     {
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row;
                 {
@@ -438,58 +963,11 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gain,
-    const float* __restrict inv_std,
-    const float* __restrict xhat,
-    float* __restrict dbias,
-    float* __restrict dx,
-    float* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gain, inv_std, xhat, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gain,
-    const double* __restrict inv_std,
-    const double* __restrict xhat,
-    double* __restrict dbias,
-    double* __restrict dx,
-    double* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gain, inv_std, xhat, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const Real* __restrict x,
     Real* __restrict inv_std,
@@ -502,12 +980,18 @@ static int plain_forward_without_S(
     const double eps,
     const int threads
 ) {
-    const Real number_1 = Real(eps);
     // inv_std, xhat, y
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, y, size_K, size_groups, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
@@ -569,13 +1053,12 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict x,
     Real* __restrict inv_std,
     Real* __restrict xhat,
@@ -586,16 +1069,20 @@ static int plain_forward(
     const int64_t size_groups,
     const double eps,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads);
-    }
-    const Real number_1 = Real(eps);
+) try {
+    if (size_S == 1) return plain_forward_without_S(x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads);
     // inv_std, xhat, y
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, y, size_K, size_S, size_groups, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
@@ -665,54 +1152,11 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    float* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    double* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
@@ -728,7 +1172,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, xhat, dx, size_K, size_groups, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
@@ -761,13 +1211,12 @@ static int plain_backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
     const Real* __restrict xhat,
@@ -777,15 +1226,19 @@ static int plain_backward(
     const int64_t size_S,
     const int64_t size_groups,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dy, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dy, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads);
     // dx
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, xhat, dx, size_K, size_S, size_groups, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
@@ -822,48 +1275,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict inv_std,
-    const float* __restrict xhat,
-    float* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict inv_std,
-    const double* __restrict xhat,
-    double* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``group_norm.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import group_norm as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,10 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (6, 4, 1),
+    "backward_of_dx": (5, 4, 0),
+    "backward_of_dgain": (3, 4, 0),
+    "backward_of_dbias": (2, 4, 0),
+    "backward_of_dgain_dbias": (4, 4, 0),
     "backward": (7, 4, 0),
     "plain_forward": (4, 4, 1),
     "plain_backward": (4, 4, 0),
@@ -29,7 +32,7 @@ GroupNormGradients = _module.GroupNormGradients
 
 
 def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
-    if not (_usable(x, gain, bias)):
+    if not _usable(x, gain, bias):
         return _of._forward(x, gain, bias, groups, eps)
     _given = (x, gain, bias, groups, eps)
     C = x.shape[1]
@@ -45,16 +48,97 @@ def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
     inv_std = x.new_empty(N, groups, 1, 1)
     xhat = x.new_empty(N, groups, K, S)
     y = x.new_empty(N, C, S)
-    if not _run(
-        "forward", (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
+    _done = _run(
+        "forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
         (K, N, S, groups, eps),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return GroupNormForward(y, gain, inv_std, xhat)
 
 
+def _backward_of_dx(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dx = dy.new_empty(N, C, S)
+    _done = _run(
+        "backward_of_dx",
+        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return GroupNormGradients(dx, None, None)
+
+
+def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain",
+        (dy.contiguous(), xhat.contiguous(), dgain),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return GroupNormGradients(None, dgain, None)
+
+
+def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dbias = dy.new_empty(C)
+    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (K, N, S, groups))
+    if not _done:
+        return _of._backward(*_given)
+    return GroupNormGradients(None, None, dbias)
+
+
+def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dbias = dy.new_empty(C)
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain_dbias",
+        (dy.contiguous(), xhat.contiguous(), dbias, dgain),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return GroupNormGradients(None, dgain, dbias)
+
+
 def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
-    if not (needs[0] and needs[1] and needs[2] and _usable(dy, gain, inv_std, xhat)):
+    if not _usable(dy, gain, inv_std, xhat):
+        return _of._backward(dy, gain, inv_std, xhat, needs)
+    if needs[0] and not needs[1] and not needs[2]:
+        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
+    if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     groups = inv_std.shape[1]
@@ -65,17 +149,26 @@ def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
     dbias = dy.new_empty(C)
     dx = dy.new_empty(N, C, S)
     dgain = dy.new_empty(C)
-    if not _run(
+    _done = _run(
         "backward",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dbias, dx, dgain),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            xhat.contiguous(),
+            dbias,
+            dx,
+            dgain,
+        ),
         (K, N, S, groups),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return GroupNormGradients(dx, dgain, dbias)
 
 
 def _plain_forward(x, groups, eps) -> tuple:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._plain_forward(x, groups, eps)
     _given = (x, groups, eps)
     if groups < 1 or x.shape[1] % groups:
@@ -87,13 +180,14 @@ def _plain_forward(x, groups, eps) -> tuple:
     inv_std = x.new_empty(N, groups, 1, 1)
     xhat = x.new_empty(N, groups, K, S)
     y = x.new_empty(N, C, S)
-    if not _run("plain_forward", (x.contiguous(), inv_std, xhat, y), (K, N, S, groups, eps)):
+    _done = _run("plain_forward", (x.contiguous(), inv_std, xhat, y), (K, N, S, groups, eps))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (y, inv_std, xhat,)
+    return (y, inv_std, xhat)
 
 
 def _plain_backward(dy, inv_std, xhat) -> tuple:
-    if not (_usable(dy, inv_std, xhat)):
+    if not _usable(dy, inv_std, xhat):
         return _of._plain_backward(dy, inv_std, xhat)
     _given = (dy, inv_std, xhat)
     groups = inv_std.shape[1]
@@ -102,9 +196,11 @@ def _plain_backward(dy, inv_std, xhat) -> tuple:
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C, S)
-    if not _run(
-        "plain_backward", (dy.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
+    _done = _run(
+        "plain_backward",
+        (dy.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
         (K, N, S, groups),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None,)
+    return (dx, None, None)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias_hh,
     const Real* __restrict bias_ih,
     const Real* __restrict h,
@@ -19,12 +18,18 @@ static int forward(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // proposed, reset, update, candidate, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -43,63 +48,12 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias_hh,
-    const float* __restrict bias_ih,
-    const float* __restrict h,
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    float* __restrict proposed,
-    float* __restrict reset,
-    float* __restrict update,
-    float* __restrict candidate,
-    float* __restrict y,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias_hh,
-    const double* __restrict bias_ih,
-    const double* __restrict h,
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    double* __restrict proposed,
-    double* __restrict reset,
-    double* __restrict update,
-    double* __restrict candidate,
-    double* __restrict y,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     const Real* __restrict candidate,
     const Real* __restrict dy,
     const Real* __restrict h,
@@ -114,7 +68,7 @@ static int backward(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> dto_update_memory(size_N * size_H);
     Real* __restrict dto_update = dto_update_memory.entries;
     Scratch<Real> dto_reset_memory(size_N * size_H);
@@ -123,7 +77,13 @@ static int backward(
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -136,7 +96,7 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     // dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih
     {
@@ -146,7 +106,13 @@ static int backward(
         double* __restrict dbias_hh_parts = dbias_hh_parts_memory.entries;
         Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dfrom_state_term, dfrom_input_term, size_Gate, size_H, dto_update, dto_reset, rows, dbias_hh_parts, dbias_ih_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_hh_part = dbias_hh_parts + thread * size_Gate * size_H;
             double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
             for (int64_t row = begin; row < end; ++row) {
@@ -160,75 +126,24 @@ static int backward(
                         const int64_t stop = smaller_size(block + 1024, size_H);
                         #pragma omp simd
                         for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dfrom_state_term_now = (((Real(0) + (steady_1 ? dto_reset[(i_N) * size_H + i_H] : Real(0))) + (steady_2 ? dto_update[(i_N) * size_H + i_H] : Real(0))) + (steady_3 ? (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]) : Real(0)));
+                            const Real dfrom_state_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
                             dfrom_state_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_state_term_now;
                             dbias_hh_part[(i_Gate) * size_H + i_H] += double(dfrom_state_term_now);
-                            const Real dfrom_input_term_now = (((Real(0) + (steady_1 ? dto_reset[(i_N) * size_H + i_H] : Real(0))) + (steady_2 ? dto_update[(i_N) * size_H + i_H] : Real(0))) + (steady_3 ? ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) : Real(0)));
+                            const Real dfrom_input_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
                             dfrom_input_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_input_term_now;
                             dbias_ih_part[(i_Gate) * size_H + i_H] += double(dfrom_input_term_now);
                         }
                     }
                 }
             }
-        });
+        }
         sum_of_parts(dbias_hh_parts, threads, size_Gate * size_H, dbias_hh);
         sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict candidate,
-    const float* __restrict dy,
-    const float* __restrict h,
-    const float* __restrict proposed,
-    const float* __restrict reset,
-    const float* __restrict update,
-    float* __restrict dfrom_state_term,
-    float* __restrict dbias_hh,
-    float* __restrict dfrom_input_term,
-    float* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            candidate, dy, h, proposed, reset, update, dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict candidate,
-    const double* __restrict dy,
-    const double* __restrict h,
-    const double* __restrict proposed,
-    const double* __restrict reset,
-    const double* __restrict update,
-    double* __restrict dfrom_state_term,
-    double* __restrict dbias_hh,
-    double* __restrict dfrom_input_term,
-    double* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            candidate, dy, h, proposed, reset, update, dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward_2(
+extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2(
     const Real* __restrict dy,
     const Real* __restrict product_1,
     const Real* __restrict update,
@@ -236,12 +151,18 @@ static int backward_2(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dh
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -252,49 +173,137 @@ static int backward_2(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_2_float(
-    const float* __restrict dy,
-    const float* __restrict product_1,
-    const float* __restrict update,
-    float* __restrict dh,
+extern "C" int backward(
+    const Real* __restrict candidate,
+    const Real* __restrict dy,
+    const Real* __restrict h,
+    const Real* __restrict proposed,
+    const Real* __restrict reset,
+    const Real* __restrict update,
+    Real* __restrict dfrom_state_term,
+    Real* __restrict dbias_hh,
+    Real* __restrict dfrom_input_term,
+    Real* __restrict dbias_ih,
+    const int64_t size_Gate,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward_2<float>(
-            dy, product_1, update, dh, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> dto_update_memory(size_N * size_H);
+    Real* __restrict dto_update = dto_update_memory.entries;
+    Scratch<Real> dto_reset_memory(size_N * size_H);
+    Real* __restrict dto_reset = dto_reset_memory.entries;
+    // dto_update, dto_reset
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dto_update_now = ((dy[(i_N) * size_H + i_H] * (h[(i_N) * size_H + i_H] - candidate[(i_N) * size_H + i_H])) * (update[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])));
+                        dto_update[(i_N) * size_H + i_H] = dto_update_now;
+                        const Real dto_reset_now = ((((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * proposed[(i_N) * size_H + i_H]) * (reset[(i_N) * size_H + i_H] * (Real(1) - reset[(i_N) * size_H + i_H])));
+                        dto_reset[(i_N) * size_H + i_H] = dto_reset_now;
+                    }
+                }
+            }
+        }
     }
-}
+    // dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih
+    {
+        const int64_t rows = size_N * size_Gate;
+        const int64_t work = size_Gate * size_H * size_N;
+        Scratch<double> dbias_hh_parts_memory(threads * size_Gate * size_H, 0);
+        double* __restrict dbias_hh_parts = dbias_hh_parts_memory.entries;
+        Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
+        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dfrom_state_term, dfrom_input_term, size_Gate, size_H, dto_update, dto_reset, rows, dbias_hh_parts, dbias_ih_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_hh_part = dbias_hh_parts + thread * size_Gate * size_H;
+            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_Gate = row % size_Gate;
+                const int64_t i_N = (row / size_Gate);
+                {
+                    const auto steady_1 = (i_Gate == 0);
+                    const auto steady_2 = (i_Gate == 1);
+                    const auto steady_3 = (i_Gate == 2);
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            const Real dfrom_state_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
+                            dfrom_state_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_state_term_now;
+                            dbias_hh_part[(i_Gate) * size_H + i_H] += double(dfrom_state_term_now);
+                            const Real dfrom_input_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
+                            dfrom_input_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_input_term_now;
+                            dbias_ih_part[(i_Gate) * size_H + i_H] += double(dfrom_input_term_now);
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(dbias_hh_parts, threads, size_Gate * size_H, dbias_hh);
+        sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_2_double(
-    const double* __restrict dy,
-    const double* __restrict product_1,
-    const double* __restrict update,
-    double* __restrict dh,
+extern "C" int backward_2(
+    const Real* __restrict dy,
+    const Real* __restrict product_1,
+    const Real* __restrict update,
+    Real* __restrict dh,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward_2<double>(
-            dy, product_1, update, dh, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dh
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dh_now = (product_1[(i_N) * size_H + i_H] + (dy[(i_N) * size_H + i_H] * update[(i_N) * size_H + i_H]));
+                        dh[(i_N) * size_H + i_H] = dh_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict h,
     const Real* __restrict product_1,
     const Real* __restrict product_2,
@@ -307,12 +316,18 @@ static int plain_forward(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // proposed, reset, update, candidate, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -331,59 +346,126 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict h,
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    float* __restrict proposed,
-    float* __restrict reset,
-    float* __restrict update,
-    float* __restrict candidate,
-    float* __restrict y,
+extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
+    const Real* __restrict candidate,
+    const Real* __restrict dy,
+    const Real* __restrict h,
+    const Real* __restrict proposed,
+    const Real* __restrict reset,
+    const Real* __restrict update,
+    Real* __restrict dweight_hh_right,
+    Real* __restrict dweight_ih_right,
+    Real* __restrict product_1_right,
     const int64_t size_Gate,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<float>(
-            h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> dto_update_memory(size_N * size_H);
+    Real* __restrict dto_update = dto_update_memory.entries;
+    Scratch<Real> dto_reset_memory(size_N * size_H);
+    Real* __restrict dto_reset = dto_reset_memory.entries;
+    // dto_update, dto_reset
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dto_update_now = ((dy[(i_N) * size_H + i_H] * (h[(i_N) * size_H + i_H] - candidate[(i_N) * size_H + i_H])) * (update[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])));
+                        dto_update[(i_N) * size_H + i_H] = dto_update_now;
+                        const Real dto_reset_now = ((((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * proposed[(i_N) * size_H + i_H]) * (reset[(i_N) * size_H + i_H] * (Real(1) - reset[(i_N) * size_H + i_H])));
+                        dto_reset[(i_N) * size_H + i_H] = dto_reset_now;
+                    }
+                }
+            }
+        }
     }
-}
+    // dweight_hh_right, dweight_ih_right, product_1_right
+    {
+        const int64_t rows = size_N * size_Gate;
+        const int64_t work = size_Gate * size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dweight_hh_right, dweight_ih_right, product_1_right, size_Gate, size_H, dto_update, dto_reset, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_Gate = row % size_Gate;
+                const int64_t i_N = (row / size_Gate);
+                {
+                    const auto steady_1 = (i_Gate == 0);
+                    const auto steady_2 = (i_Gate == 1);
+                    const auto steady_3 = (i_Gate == 2);
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dfrom_state____now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
+                        const Real dweight_hh_right_now = dfrom_state____now;
+                        dweight_hh_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_hh_right_now;
+                        const Real dweight_ih_right_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
+                        dweight_ih_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_ih_right_now;
+                        const Real product_1_right_now = dfrom_state____now;
+                        product_1_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = product_1_right_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int plain_forward_double(
-    const double* __restrict h,
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    double* __restrict proposed,
-    double* __restrict reset,
-    double* __restrict update,
-    double* __restrict candidate,
-    double* __restrict y,
-    const int64_t size_Gate,
+extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh_2(
+    const Real* __restrict dy,
+    const Real* __restrict product_1,
+    const Real* __restrict update,
+    Real* __restrict dh,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_forward<double>(
-            h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dh
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dh_now = (product_1[(i_N) * size_H + i_H] + (dy[(i_N) * size_H + i_H] * update[(i_N) * size_H + i_H]));
+                        dh[(i_N) * size_H + i_H] = dh_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict candidate,
     const Real* __restrict dy,
     const Real* __restrict h,
@@ -398,7 +480,7 @@ static int plain_backward(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> dto_update_memory(size_N * size_H);
     Real* __restrict dto_update = dto_update_memory.entries;
     Scratch<Real> dto_reset_memory(size_N * size_H);
@@ -407,7 +489,13 @@ static int plain_backward(
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -420,13 +508,19 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     // dweight_hh_right, dx_right, dweight_ih_right, product_1_right
     {
         const int64_t rows = size_N * size_Gate;
         const int64_t work = size_Gate * size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dweight_hh_right, dx_right, dweight_ih_right, product_1_right, size_Gate, size_H, dto_update, dto_reset, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_Gate = row % size_Gate;
                 const int64_t i_N = (row / size_Gate);
@@ -436,10 +530,10 @@ static int plain_backward(
                     const auto steady_3 = (i_Gate == 2);
                     #pragma omp simd
                     for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dfrom_state____now = (((Real(0) + (steady_1 ? dto_reset[(i_N) * size_H + i_H] : Real(0))) + (steady_2 ? dto_update[(i_N) * size_H + i_H] : Real(0))) + (steady_3 ? (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]) : Real(0)));
+                        const Real dfrom_state____now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
                         const Real dweight_hh_right_now = dfrom_state____now;
                         dweight_hh_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_hh_right_now;
-                        const Real dfrom_input____now = (((Real(0) + (steady_1 ? dto_reset[(i_N) * size_H + i_H] : Real(0))) + (steady_2 ? dto_update[(i_N) * size_H + i_H] : Real(0))) + (steady_3 ? ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) : Real(0)));
+                        const Real dfrom_input____now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
                         const Real dx_right_now = dfrom_input____now;
                         dx_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dx_right_now;
                         const Real dweight_ih_right_now = dfrom_input____now;
@@ -449,63 +543,12 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_backward_float(
-    const float* __restrict candidate,
-    const float* __restrict dy,
-    const float* __restrict h,
-    const float* __restrict proposed,
-    const float* __restrict reset,
-    const float* __restrict update,
-    float* __restrict dweight_hh_right,
-    float* __restrict dx_right,
-    float* __restrict dweight_ih_right,
-    float* __restrict product_1_right,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            candidate, dy, h, proposed, reset, update, dweight_hh_right, dx_right, dweight_ih_right, product_1_right, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict candidate,
-    const double* __restrict dy,
-    const double* __restrict h,
-    const double* __restrict proposed,
-    const double* __restrict reset,
-    const double* __restrict update,
-    double* __restrict dweight_hh_right,
-    double* __restrict dx_right,
-    double* __restrict dweight_ih_right,
-    double* __restrict product_1_right,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            candidate, dy, h, proposed, reset, update, dweight_hh_right, dx_right, dweight_ih_right, product_1_right, size_Gate, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_backward_2(
+extern "C" int plain_backward_2(
     const Real* __restrict dy,
     const Real* __restrict product_1,
     const Real* __restrict update,
@@ -513,12 +556,18 @@ static int plain_backward_2(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dh
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -529,44 +578,8 @@ static int plain_backward_2(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_2_float(
-    const float* __restrict dy,
-    const float* __restrict product_1,
-    const float* __restrict update,
-    float* __restrict dh,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward_2<float>(
-            dy, product_1, update, dh, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_2_double(
-    const double* __restrict dy,
-    const double* __restrict product_1,
-    const double* __restrict update,
-    double* __restrict dh,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward_2<double>(
-            dy, product_1, update, dh, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

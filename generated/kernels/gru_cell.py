@@ -7,9 +7,8 @@ Each function is that of ``gru_cell.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import gru_cell as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,24 +19,29 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (10, 3, 0),
+    "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh": (10, 3, 0),
+    "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2": (4, 2, 0),
     "backward": (10, 3, 0),
     "backward_2": (4, 2, 0),
     "plain_forward": (8, 3, 0),
+    "plain_backward_of_dh_dweight_ih_dweight_hh": (9, 3, 0),
+    "plain_backward_of_dh_dweight_ih_dweight_hh_2": (4, 2, 0),
     "plain_backward": (10, 3, 0),
     "plain_backward_2": (4, 2, 0),
 }).run
 GRUCellForward = _module.GRUCellForward
 GRUCellGradients = _module.GRUCellGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh)):
+    if not _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
         return _of._forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     _given = (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     Gate = 3
     H = h.shape[1]
     P = weight_ih.shape[0]
-    K = x.shape[1]
     N = x.shape[0]
     if bias_ih is None:
         bias_ih = x.new_full((), 0).expand(P)
@@ -50,59 +54,137 @@ def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
     update = x.new_empty(N, H)
     candidate = x.new_empty(N, H)
     y = x.new_empty(N, H)
-    if not _run(
+    _done = _run(
         "forward",
-        (bias_hh.contiguous(), bias_ih.contiguous(), h.contiguous(), product_1.contiguous(), product_2.contiguous(), proposed, reset, update, candidate, y),
+        (
+            bias_hh.contiguous(),
+            bias_ih.contiguous(),
+            h.contiguous(),
+            product_1.contiguous(),
+            product_2.contiguous(),
+            proposed,
+            reset,
+            update,
+            candidate,
+            y,
+        ),
         (Gate, H, N),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return GRUCellForward(y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
 
 
-def _backward(
+def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-) -> GRUCellGradients:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)):
-        return _of._backward(
-                   dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-               )
+):
     _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
     N = dy.shape[0]
     Gate = 3
     H = dy.shape[1]
-    K = x.shape[1]
     P = weight_ih.shape[0]
     dfrom_state_term = dy.new_empty(N, P)
     dbias_hh = dy.new_empty(P)
     dfrom_input_term = dy.new_empty(N, P)
     dbias_ih = dy.new_empty(P)
-    if not _run(
-        "backward",
-        (candidate.contiguous(), dy.contiguous(), h.contiguous(), proposed.contiguous(), reset.contiguous(), update.contiguous(), dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih),
+    _done = _run(
+        "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh",
+        (
+            candidate.contiguous(),
+            dy.contiguous(),
+            h.contiguous(),
+            proposed.contiguous(),
+            reset.contiguous(),
+            update.contiguous(),
+            dfrom_state_term,
+            dbias_hh,
+            dfrom_input_term,
+            dbias_ih,
+        ),
         (Gate, H, N),
-    ):
+    )
+    if not _done:
+        return _of._backward(*_given)
+    dweight_hh = dfrom_state_term.mT @ h
+    dweight_ih = dfrom_input_term.mT @ x
+    product_1 = dfrom_state_term @ weight_hh
+    dh = dy.new_empty(N, H)
+    _done = _run(
+        "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2",
+        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
+        (H, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return GRUCellGradients(None, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+@_uncast
+def _backward(
+    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+) -> GRUCellGradients:
+    if not _usable(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate):
+        return _of._backward(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+        )
+    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]:
+        return _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+        )
+    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]):
+        return _of._backward(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+        )
+    _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
+    N = dy.shape[0]
+    Gate = 3
+    H = dy.shape[1]
+    P = weight_ih.shape[0]
+    dfrom_state_term = dy.new_empty(N, P)
+    dbias_hh = dy.new_empty(P)
+    dfrom_input_term = dy.new_empty(N, P)
+    dbias_ih = dy.new_empty(P)
+    _done = _run(
+        "backward",
+        (
+            candidate.contiguous(),
+            dy.contiguous(),
+            h.contiguous(),
+            proposed.contiguous(),
+            reset.contiguous(),
+            update.contiguous(),
+            dfrom_state_term,
+            dbias_hh,
+            dfrom_input_term,
+            dbias_ih,
+        ),
+        (Gate, H, N),
+    )
+    if not _done:
         return _of._backward(*_given)
     dweight_hh = dfrom_state_term.mT @ h
     dx = dfrom_input_term @ weight_ih
     dweight_ih = dfrom_input_term.mT @ x
     product_1 = dfrom_state_term @ weight_hh
     dh = dy.new_empty(N, H)
-    if not _run(
-        "backward_2", (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh), (H, N),
-    ):
+    _done = _run(
+        "backward_2",
+        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
+        (H, N),
+    )
+    if not _done:
         return _of._backward(*_given)
     return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
+@_uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, h, weight_ih, weight_hh)):
+    if not _usable(x, h, weight_ih, weight_hh):
         return _of._plain_forward(x, h, weight_ih, weight_hh)
     _given = (x, h, weight_ih, weight_hh)
     Gate = 3
     H = h.shape[1]
-    K = x.shape[1]
     N = x.shape[0]
-    P = weight_ih.shape[0]
     product_1 = x @ weight_ih.mT
     product_2 = h @ weight_hh.mT
     proposed = x.new_empty(N, H)
@@ -110,46 +192,120 @@ def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     update = x.new_empty(N, H)
     candidate = x.new_empty(N, H)
     y = x.new_empty(N, H)
-    if not _run(
+    _done = _run(
         "plain_forward",
-        (h.contiguous(), product_1.contiguous(), product_2.contiguous(), proposed, reset, update, candidate, y),
+        (
+            h.contiguous(),
+            product_1.contiguous(),
+            product_2.contiguous(),
+            proposed,
+            reset,
+            update,
+            candidate,
+            y,
+        ),
         (Gate, H, N),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate,)
+    return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
 
 
-def _plain_backward(
+def _plain_backward_of_dh_dweight_ih_dweight_hh(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-) -> tuple:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)):
-        return _of._plain_backward(
-                   dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-               )
+):
     _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
     N = dy.shape[0]
     Gate = 3
     H = dy.shape[1]
-    K = x.shape[1]
+    P = weight_ih.shape[0]
+    dweight_hh_right = dy.new_empty(N, P)
+    dweight_ih_right = dy.new_empty(N, P)
+    product_1_right = dy.new_empty(N, P)
+    _done = _run(
+        "plain_backward_of_dh_dweight_ih_dweight_hh",
+        (
+            candidate.contiguous(),
+            dy.contiguous(),
+            h.contiguous(),
+            proposed.contiguous(),
+            reset.contiguous(),
+            update.contiguous(),
+            dweight_hh_right,
+            dweight_ih_right,
+            product_1_right,
+        ),
+        (Gate, H, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    dweight_hh = dweight_hh_right.mT @ h
+    dweight_ih = dweight_ih_right.mT @ x
+    product_1 = product_1_right @ weight_hh
+    dh = dy.new_empty(N, H)
+    _done = _run(
+        "plain_backward_of_dh_dweight_ih_dweight_hh_2",
+        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
+        (H, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    return (None, dh, dweight_ih, dweight_hh, None, None)
+
+
+@_uncast
+def _plain_backward(
+    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+) -> tuple:
+    if not _usable(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate):
+        return _of._plain_backward(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+        )
+    if not needs[0] and needs[1] and needs[2] and needs[3]:
+        return _plain_backward_of_dh_dweight_ih_dweight_hh(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+        )
+    if not (needs[0] and needs[1] and needs[2] and needs[3]):
+        return _of._plain_backward(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+        )
+    _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
+    N = dy.shape[0]
+    Gate = 3
+    H = dy.shape[1]
     P = weight_ih.shape[0]
     dweight_hh_right = dy.new_empty(N, P)
     dx_right = dy.new_empty(N, P)
     dweight_ih_right = dy.new_empty(N, P)
     product_1_right = dy.new_empty(N, P)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (candidate.contiguous(), dy.contiguous(), h.contiguous(), proposed.contiguous(), reset.contiguous(), update.contiguous(), dweight_hh_right, dx_right, dweight_ih_right, product_1_right),
+        (
+            candidate.contiguous(),
+            dy.contiguous(),
+            h.contiguous(),
+            proposed.contiguous(),
+            reset.contiguous(),
+            update.contiguous(),
+            dweight_hh_right,
+            dx_right,
+            dweight_ih_right,
+            product_1_right,
+        ),
         (Gate, H, N),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     dweight_hh = dweight_hh_right.mT @ h
     dx = dx_right @ weight_ih
     dweight_ih = dweight_ih_right.mT @ x
     product_1 = product_1_right @ weight_hh
     dh = dy.new_empty(N, H)
-    if not _run(
-        "plain_backward_2", (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
+    _done = _run(
+        "plain_backward_2",
+        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
         (H, N),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dx, dh, dweight_ih, dweight_hh, None, None,)
+    return (dx, dh, dweight_ih, dweight_hh, None, None)

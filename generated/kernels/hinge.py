@@ -7,42 +7,69 @@ Each function is that of ``hinge.py`` with the same name, which is called where 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import hinge as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "68a24ff1f332eeb1fd4ca6b49ac28e6cee92f34981bbf95084e37469fc9f18cd",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "HingeFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
     "backward": (4, 1, 0),
+    "loss_and_dx": (4, 1, 0),
 }).run
 HingeForward = _module.HingeForward
 HingeGradients = _module.HingeGradients
 
 
 def _forward(x, target) -> HingeForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), loss), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), loss), (N,))
+    if not _done:
         return _of._forward(*_given)
     return HingeForward(loss, x, target)
 
 
 def _backward(dloss, x, target) -> HingeGradients:
-    if not (_usable(dloss, x, target)):
+    if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target)
     _given = (dloss, x, target)
     N = x.shape[0]
     dx = dloss.new_empty(N)
-    if not _run("backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx), (N,)):
+    _done = _run("backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return HingeGradients(dx)
+
+
+def _loss_and_dx(x, target):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (N,))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+HingeFunction = _AtOnce(
+    _of.HingeFunction,
+    _takes_plain,
+    {
+        (True, False): _loss_and_dx,
+    },
+    {
+    },
+)

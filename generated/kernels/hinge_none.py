@@ -7,9 +7,8 @@ Each function is that of ``hinge_none.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import hinge_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ HingeNoneGradients = _module.HingeNoneGradients
 
 
 def _forward(x, target) -> HingeNoneForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     losses = x.new_empty(N)
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses), (N,))
+    if not _done:
         return _of._forward(*_given)
     return HingeNoneForward(losses, x, target)
 
 
 def _backward(dlosses, x, target) -> HingeNoneGradients:
-    if not (_usable(dlosses, x, target)):
+    if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target)
     _given = (dlosses, x, target)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
-    if not _run("backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx), (N,)):
+    _done = _run("backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return HingeNoneGradients(dx)

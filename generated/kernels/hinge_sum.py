@@ -7,42 +7,69 @@ Each function is that of ``hinge_sum.py`` with the same name, which is called wh
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import hinge_sum as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "28395835c80eab4cd31a3ac0239a6181a5a2db14bb650f57b024f1d1c2ebef93",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "HingeSumFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
     "backward": (4, 1, 0),
+    "loss_and_dx": (4, 1, 0),
 }).run
 HingeSumForward = _module.HingeSumForward
 HingeSumGradients = _module.HingeSumGradients
 
 
 def _forward(x, target) -> HingeSumForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), loss), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), loss), (N,))
+    if not _done:
         return _of._forward(*_given)
     return HingeSumForward(loss, x, target)
 
 
 def _backward(dloss, x, target) -> HingeSumGradients:
-    if not (_usable(dloss, x, target)):
+    if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target)
     _given = (dloss, x, target)
     N = x.shape[0]
     dx = dloss.new_empty(N)
-    if not _run("backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx), (N,)):
+    _done = _run("backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return HingeSumGradients(dx)
+
+
+def _loss_and_dx(x, target):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dx = x.new_empty(N)
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), loss, dx), (N,))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+HingeSumFunction = _AtOnce(
+    _of.HingeSumFunction,
+    _takes_plain,
+    {
+        (True, False): _loss_and_dx,
+    },
+    {
+    },
+)

@@ -7,46 +7,143 @@ Each function is that of ``huber.py`` with the same name, which is called where 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import huber as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "989d0d109362e6842e7f41a0a4b322963204ac136844a74e645b9d23f72fe1e1",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "HuberFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
+    "backward_of_dx": (4, 1, 1),
+    "backward_of_dtarget": (4, 1, 1),
     "backward": (5, 1, 1),
+    "loss_and_dx_dtarget": (5, 1, 1),
+    "loss_and_dx": (4, 1, 1),
+    "loss_and_dtarget": (4, 1, 1),
 }).run
 HuberForward = _module.HuberForward
 HuberGradients = _module.HuberGradients
 
 
 def _forward(x, target, delta) -> HuberForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target, delta)
     _given = (x, target, delta)
     N = x.shape[0]
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), loss), (N, delta)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), loss), (N, delta))
+    if not _done:
         return _of._forward(*_given)
     return HuberForward(loss, x, target, delta)
 
 
+def _backward_of_dx(dloss, x, target, delta, needs):
+    _given = (dloss, x, target, delta, needs)
+    N = x.shape[0]
+    dx = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dx",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N, delta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return HuberGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, x, target, delta, needs):
+    _given = (dloss, x, target, delta, needs)
+    N = x.shape[0]
+    dtarget = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N, delta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return HuberGradients(None, dtarget)
+
+
 def _backward(dloss, x, target, delta, needs) -> HuberGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, x, target)):
+    if not _usable(dloss, x, target):
+        return _of._backward(dloss, x, target, delta, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, x, target, delta, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, x, target, delta, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, x, target, delta, needs)
     _given = (dloss, x, target, delta, needs)
     N = x.shape[0]
     dx = dloss.new_empty(N)
     dtarget = dloss.new_empty(N)
-    if not _run(
-        "backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
         (N, delta),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return HuberGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target, delta):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    dtarget = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), dx, dtarget, loss),
+        (N, delta),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget, None)
+
+
+def _loss_and_dx(x, target, delta):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (N, delta))
+    if not _done:
+        return None
+    return (loss, dx, None, None)
+
+
+def _loss_and_dtarget(x, target, delta):
+    N = x.shape[0]
+    dtarget = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run(
+        "loss_and_dtarget",
+        (target.contiguous(), x.contiguous(), dtarget, loss),
+        (N, delta),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None)
+
+
+def _takes_plain(x, target, delta) -> bool:
+    return False
+
+
+HuberFunction = _AtOnce(
+    _of.HuberFunction,
+    _takes_plain,
+    {
+        (True, True, False): _loss_and_dx_dtarget,
+        (True, False, False): _loss_and_dx,
+        (False, True, False): _loss_and_dtarget,
+    },
+    {
+    },
+)

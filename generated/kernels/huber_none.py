@@ -7,9 +7,8 @@ Each function is that of ``huber_none.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import huber_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
+    "backward_of_dx": (4, 1, 1),
+    "backward_of_dtarget": (4, 1, 1),
     "backward": (5, 1, 1),
 }).run
 HuberNoneForward = _module.HuberNoneForward
@@ -27,26 +28,63 @@ HuberNoneGradients = _module.HuberNoneGradients
 
 
 def _forward(x, target, delta) -> HuberNoneForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target, delta)
     _given = (x, target, delta)
     N = x.shape[0]
     losses = x.new_empty(N)
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses), (N, delta)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses), (N, delta))
+    if not _done:
         return _of._forward(*_given)
     return HuberNoneForward(losses, x, target, delta)
 
 
+def _backward_of_dx(dlosses, x, target, delta, needs):
+    _given = (dlosses, x, target, delta, needs)
+    N = dlosses.shape[0]
+    dx = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dx",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N, delta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return HuberNoneGradients(dx, None)
+
+
+def _backward_of_dtarget(dlosses, x, target, delta, needs):
+    _given = (dlosses, x, target, delta, needs)
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N, delta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return HuberNoneGradients(None, dtarget)
+
+
 def _backward(dlosses, x, target, delta, needs) -> HuberNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, x, target)):
+    if not _usable(dlosses, x, target):
+        return _of._backward(dlosses, x, target, delta, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dlosses, x, target, delta, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, x, target, delta, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, x, target, delta, needs)
     _given = (dlosses, x, target, delta, needs)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
     dtarget = dlosses.new_empty(N)
-    if not _run(
-        "backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
         (N, delta),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return HuberNoneGradients(dx, dtarget)

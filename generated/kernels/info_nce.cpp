@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict keys,
     const Real* __restrict queries,
     Real* __restrict query_norm,
@@ -17,12 +16,18 @@ static int forward(
     const int64_t size_D,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // query_norm, query_length, query, key_norm, key_length, key, sum_4
     {
         const int64_t rows = size_N;
         const int64_t work = size_D * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, size_D, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -72,59 +77,12 @@ static int forward(
                 const Real sum_4_here = Real(sum_4_sum);
                 sum_4[i_N] = sum_4_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict keys,
-    const float* __restrict queries,
-    float* __restrict query_norm,
-    float* __restrict query_length,
-    float* __restrict query,
-    float* __restrict key_norm,
-    float* __restrict key_length,
-    float* __restrict key,
-    float* __restrict sum_4,
-    const int64_t size_D,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, size_D, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict keys,
-    const double* __restrict queries,
-    double* __restrict query_norm,
-    double* __restrict query_length,
-    double* __restrict query,
-    double* __restrict key_norm,
-    double* __restrict key_length,
-    double* __restrict key,
-    double* __restrict sum_4,
-    const int64_t size_D,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, size_D, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int forward_2(
+extern "C" int forward_2(
     const Real* __restrict product_3,
     const Real* __restrict sum_4,
     Real* __restrict exp_similarity_shifted,
@@ -133,8 +91,7 @@ static int forward_2(
     const int64_t size_N,
     const double temperature,
     const int threads
-) {
-    const Real number_1 = Real(temperature);
+) try {
     Scratch<Real> sum_5_memory(1);
     Real* __restrict sum_5 = sum_5_memory.entries;
     // exp_similarity_shifted, of_all_sum_scaled, sum_5
@@ -143,7 +100,14 @@ static int forward_2(
         const int64_t work = size_N * size_N;
         Scratch<double> sum_5_parts_memory(threads * 1, 0);
         double* __restrict sum_5_parts = sum_5_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(product_3, sum_4, exp_similarity_shifted, of_all_sum_scaled, size_N, temperature, rows, sum_5_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
             double* __restrict sum_5_part = sum_5_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -160,7 +124,7 @@ static int forward_2(
                 const Real similarity_max_raw_here = unless(similarity_max_raw_unordered, similarity_max_raw_now);
                 double of_all_sum_scaled_sum = 0;
                 {
-                    const auto steady_2 = ((absolute(similarity_max_raw_here) == Real(infinity)) ? Real(0) : similarity_max_raw_here);
+                    const auto steady_2 = choose((absolute(similarity_max_raw_here) == Real(infinity)), Real(0), similarity_max_raw_here);
                     for (int64_t block = 0; block < size_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_N);
                         Real of_all_sum_scaled_now = 0;
@@ -175,65 +139,32 @@ static int forward_2(
                 }
                 const Real of_all_sum_scaled_here = Real(of_all_sum_scaled_sum);
                 of_all_sum_scaled[i_N] = of_all_sum_scaled_here;
-                sum_5_part[0] += double(((((absolute(similarity_max_raw_here) == Real(infinity)) ? Real(0) : similarity_max_raw_here) + log(of_all_sum_scaled_here)) - (sum_4[i_N] / number_1)));
+                sum_5_part[0] += double(((choose((absolute(similarity_max_raw_here) == Real(infinity)), Real(0), similarity_max_raw_here) + log(of_all_sum_scaled_here)) - (sum_4[i_N] / number_1)));
             }
-        });
+        }
         sum_of_parts(sum_5_parts, threads, 1, sum_5);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_5, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_5[0] / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_2_float(
-    const float* __restrict product_3,
-    const float* __restrict sum_4,
-    float* __restrict exp_similarity_shifted,
-    float* __restrict of_all_sum_scaled,
-    float* __restrict loss,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) {
-    try {
-        return forward_2<float>(
-            product_3, sum_4, exp_similarity_shifted, of_all_sum_scaled, loss, size_N, temperature, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_2_double(
-    const double* __restrict product_3,
-    const double* __restrict sum_4,
-    double* __restrict exp_similarity_shifted,
-    double* __restrict of_all_sum_scaled,
-    double* __restrict loss,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) {
-    try {
-        return forward_2<double>(
-            product_3, sum_4, exp_similarity_shifted, of_all_sum_scaled, loss, size_N, temperature, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dqueries(
     const Real* __restrict dloss,
     const Real* __restrict exp_similarity_shifted,
     const Real* __restrict of_all_sum_scaled,
@@ -241,13 +172,19 @@ static int backward(
     const int64_t size_N,
     const double temperature,
     const int threads
-) {
-    const Real number_1 = Real(temperature);
+) try {
     // dsimilarity_sum
     {
         const int64_t rows = size_N;
         const int64_t work = size_N * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -260,49 +197,202 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict exp_similarity_shifted,
-    const float* __restrict of_all_sum_scaled,
-    float* __restrict dsimilarity_sum,
+extern "C" int backward_of_dqueries_2(
+    const Real* __restrict dloss,
+    const Real* __restrict key,
+    const Real* __restrict product_2,
+    const Real* __restrict query,
+    const Real* __restrict query_length,
+    const Real* __restrict query_norm,
+    Real* __restrict dqueries,
+    const int64_t size_D,
     const int64_t size_N,
     const double temperature,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dqueries
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_D * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, key, product_2, query, query_length, query_norm, dqueries, size_D, size_N, temperature, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_3_sum = 0;
+                {
+                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
+                    for (int64_t block = 0; block < size_D; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_D);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_D = block; i_D < stop; ++i_D) {
+                            sum_3_now += ((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) * query[(i_N) * size_D + i_D]);
+                        }
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_sum);
+                {
+                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
+                    const auto steady_3 = query_length[i_N];
+                    const auto steady_4 = choose((query_norm[i_N] >= Real(1e-12)), (sum_3_here / query_norm[i_N]), Real(0));
+                    #pragma omp simd
+                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
+                        const Real dqueries_now = (((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) / steady_3) - (steady_4 * query[(i_N) * size_D + i_D]));
+                        dqueries[(i_N) * size_D + i_D] = dqueries_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict exp_similarity_shifted,
-    const double* __restrict of_all_sum_scaled,
-    double* __restrict dsimilarity_sum,
+extern "C" int backward_of_dkeys(
+    const Real* __restrict dloss,
+    const Real* __restrict exp_similarity_shifted,
+    const Real* __restrict of_all_sum_scaled,
+    Real* __restrict dsimilarity_sum,
     const int64_t size_N,
     const double temperature,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dsimilarity_sum
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_2 = (dloss[0] / Real(size_N));
+                    const auto steady_3 = of_all_sum_scaled[i_N];
+                    #pragma omp simd
+                    for (int64_t i_M = 0; i_M < size_N; ++i_M) {
+                        const Real dsimilarity_sum_now = (((steady_2 * exp_similarity_shifted[(i_N) * size_N + i_M]) / steady_3) / number_1);
+                        dsimilarity_sum[(i_N) * size_N + i_M] = dsimilarity_sum_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward_2(
+extern "C" int backward_of_dkeys_2(
+    const Real* __restrict dloss,
+    const Real* __restrict key,
+    const Real* __restrict key_length,
+    const Real* __restrict key_norm,
+    const Real* __restrict product_1,
+    const Real* __restrict query,
+    Real* __restrict dkeys,
+    const int64_t size_D,
+    const int64_t size_N,
+    const double temperature,
+    const int threads
+) try {
+    // dkeys
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_D * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, key, key_length, key_norm, product_1, query, dkeys, size_D, size_N, temperature, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_4_sum = 0;
+                {
+                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
+                    for (int64_t block = 0; block < size_D; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_D);
+                        Real sum_4_now = 0;
+                        #pragma omp simd reduction(+:sum_4_now)
+                        for (int64_t i_D = block; i_D < stop; ++i_D) {
+                            sum_4_now += ((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) * key[(i_N) * size_D + i_D]);
+                        }
+                        sum_4_sum += sum_4_now;
+                    }
+                }
+                const Real sum_4_here = Real(sum_4_sum);
+                {
+                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
+                    const auto steady_3 = key_length[i_N];
+                    const auto steady_4 = choose((key_norm[i_N] >= Real(1e-12)), (sum_4_here / key_norm[i_N]), Real(0));
+                    #pragma omp simd
+                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
+                        const Real dkeys_now = (((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) / steady_3) - (steady_4 * key[(i_N) * size_D + i_D]));
+                        dkeys[(i_N) * size_D + i_D] = dkeys_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward(
+    const Real* __restrict dloss,
+    const Real* __restrict exp_similarity_shifted,
+    const Real* __restrict of_all_sum_scaled,
+    Real* __restrict dsimilarity_sum,
+    const int64_t size_N,
+    const double temperature,
+    const int threads
+) try {
+    // dsimilarity_sum
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_2 = (dloss[0] / Real(size_N));
+                    const auto steady_3 = of_all_sum_scaled[i_N];
+                    #pragma omp simd
+                    for (int64_t i_M = 0; i_M < size_N; ++i_M) {
+                        const Real dsimilarity_sum_now = (((steady_2 * exp_similarity_shifted[(i_N) * size_N + i_M]) / steady_3) / number_1);
+                        dsimilarity_sum[(i_N) * size_N + i_M] = dsimilarity_sum_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward_2(
     const Real* __restrict dloss,
     const Real* __restrict key,
     const Real* __restrict key_length,
@@ -318,13 +408,19 @@ static int backward_2(
     const int64_t size_N,
     const double temperature,
     const int threads
-) {
-    const Real number_1 = Real(temperature);
+) try {
     // dqueries, dkeys
     {
         const int64_t rows = size_N;
         const int64_t work = size_D * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm, dqueries, dkeys, size_D, size_N, temperature, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(temperature);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_3_sum = 0;
@@ -349,9 +445,9 @@ static int backward_2(
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     const auto steady_3 = query_length[i_N];
-                    const auto steady_4 = ((query_norm[i_N] >= Real(1e-12)) ? (sum_3_here / query_norm[i_N]) : Real(0));
+                    const auto steady_4 = choose((query_norm[i_N] >= Real(1e-12)), (sum_3_here / query_norm[i_N]), Real(0));
                     const auto steady_5 = key_length[i_N];
-                    const auto steady_6 = ((key_norm[i_N] >= Real(1e-12)) ? (sum_4_here / key_norm[i_N]) : Real(0));
+                    const auto steady_6 = choose((key_norm[i_N] >= Real(1e-12)), (sum_4_here / key_norm[i_N]), Real(0));
                     #pragma omp simd
                     for (int64_t i_D = 0; i_D < size_D; ++i_D) {
                         const Real dqueries_now = (((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) / steady_3) - (steady_4 * query[(i_N) * size_D + i_D]));
@@ -361,60 +457,8 @@ static int backward_2(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_2_float(
-    const float* __restrict dloss,
-    const float* __restrict key,
-    const float* __restrict key_length,
-    const float* __restrict key_norm,
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    const float* __restrict query,
-    const float* __restrict query_length,
-    const float* __restrict query_norm,
-    float* __restrict dqueries,
-    float* __restrict dkeys,
-    const int64_t size_D,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) {
-    try {
-        return backward_2<float>(
-            dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm, dqueries, dkeys, size_D, size_N, temperature, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_2_double(
-    const double* __restrict dloss,
-    const double* __restrict key,
-    const double* __restrict key_length,
-    const double* __restrict key_norm,
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    const double* __restrict query,
-    const double* __restrict query_length,
-    const double* __restrict query_norm,
-    double* __restrict dqueries,
-    double* __restrict dkeys,
-    const int64_t size_D,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) {
-    try {
-        return backward_2<double>(
-            dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm, dqueries, dkeys, size_D, size_N, temperature, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

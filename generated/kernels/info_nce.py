@@ -7,9 +7,8 @@ Each function is that of ``info_nce.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import info_nce as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -21,15 +20,21 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (9, 2, 0),
     "forward_2": (5, 1, 1),
+    "backward_of_dqueries": (4, 1, 1),
+    "backward_of_dqueries_2": (7, 2, 1),
+    "backward_of_dkeys": (4, 1, 1),
+    "backward_of_dkeys_2": (7, 2, 1),
     "backward": (4, 1, 1),
     "backward_2": (11, 2, 1),
 }).run
 InfoNCEForward = _module.InfoNCEForward
 InfoNCEGradients = _module.InfoNCEGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(queries, keys, temperature) -> InfoNCEForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(queries, keys)):
+    if not _usable(queries, keys):
         return _of._forward(queries, keys, temperature)
     _given = (queries, keys, temperature)
     N = queries.shape[0]
@@ -41,21 +46,33 @@ def _forward(queries, keys, temperature) -> InfoNCEForward:
     key_length = queries.new_empty(N, 1)
     key = queries.new_empty(N, D)
     sum_4 = queries.new_empty(N)
-    if not _run(
+    _done = _run(
         "forward",
-        (keys.contiguous(), queries.contiguous(), query_norm, query_length, query, key_norm, key_length, key, sum_4),
+        (
+            keys.contiguous(),
+            queries.contiguous(),
+            query_norm,
+            query_length,
+            query,
+            key_norm,
+            key_length,
+            key,
+            sum_4,
+        ),
         (D, N),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     product_3 = query @ key.mT
     exp_similarity_shifted = queries.new_empty(N, N)
     of_all_sum_scaled = queries.new_empty(N)
     loss = queries.new_empty(())
-    if not _run(
+    _done = _run(
         "forward_2",
         (product_3.contiguous(), sum_4, exp_similarity_shifted, of_all_sum_scaled, loss),
         (N, temperature),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return InfoNCEForward(
         loss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
@@ -63,33 +80,184 @@ def _forward(queries, keys, temperature) -> InfoNCEForward:
     )
 
 
+def _backward_of_dqueries(
+    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
+    of_all_sum_scaled, temperature, needs,
+):
+    _given = (
+        dloss,
+        query_norm,
+        query_length,
+        query,
+        key_norm,
+        key_length,
+        key,
+        exp_similarity_shifted,
+        of_all_sum_scaled,
+        temperature,
+        needs,
+    )
+    N = query_norm.shape[0]
+    D = query.shape[1]
+    dsimilarity_sum = dloss.new_empty(N, N)
+    _done = _run(
+        "backward_of_dqueries",
+        (
+            dloss.contiguous(),
+            exp_similarity_shifted.contiguous(),
+            of_all_sum_scaled.contiguous(),
+            dsimilarity_sum,
+        ),
+        (N, temperature),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    product_2 = dsimilarity_sum @ key
+    dqueries = dloss.new_empty(N, D)
+    _done = _run(
+        "backward_of_dqueries_2",
+        (
+            dloss.contiguous(),
+            key.contiguous(),
+            product_2.contiguous(),
+            query.contiguous(),
+            query_length.contiguous(),
+            query_norm.contiguous(),
+            dqueries,
+        ),
+        (D, N, temperature),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return InfoNCEGradients(dqueries, None)
+
+
+def _backward_of_dkeys(
+    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
+    of_all_sum_scaled, temperature, needs,
+):
+    _given = (
+        dloss,
+        query_norm,
+        query_length,
+        query,
+        key_norm,
+        key_length,
+        key,
+        exp_similarity_shifted,
+        of_all_sum_scaled,
+        temperature,
+        needs,
+    )
+    N = query_norm.shape[0]
+    D = query.shape[1]
+    dsimilarity_sum = dloss.new_empty(N, N)
+    _done = _run(
+        "backward_of_dkeys",
+        (
+            dloss.contiguous(),
+            exp_similarity_shifted.contiguous(),
+            of_all_sum_scaled.contiguous(),
+            dsimilarity_sum,
+        ),
+        (N, temperature),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    product_1 = dsimilarity_sum.mT @ query
+    dkeys = dloss.new_empty(N, D)
+    _done = _run(
+        "backward_of_dkeys_2",
+        (
+            dloss.contiguous(),
+            key.contiguous(),
+            key_length.contiguous(),
+            key_norm.contiguous(),
+            product_1.contiguous(),
+            query.contiguous(),
+            dkeys,
+        ),
+        (D, N, temperature),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return InfoNCEGradients(None, dkeys)
+
+
+@_uncast
 def _backward(
     dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
     of_all_sum_scaled, temperature, needs,
 ) -> InfoNCEGradients:
-    if not (needs[0] and needs[1] and not torch.is_autocast_enabled('cpu') and _usable(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)):
+    if not _usable(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled):
         return _of._backward(
-                   dloss, query_norm, query_length, query, key_norm, key_length, key,
-                   exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
-               )
-    _given = (dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, needs)
+            dloss, query_norm, query_length, query, key_norm, key_length, key,
+            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+        )
+    if needs[0] and not needs[1]:
+        return _backward_of_dqueries(
+            dloss, query_norm, query_length, query, key_norm, key_length, key,
+            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+        )
+    if not needs[0] and needs[1]:
+        return _backward_of_dkeys(
+            dloss, query_norm, query_length, query, key_norm, key_length, key,
+            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+        )
+    if not (needs[0] and needs[1]):
+        return _of._backward(
+            dloss, query_norm, query_length, query, key_norm, key_length, key,
+            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+        )
+    _given = (
+        dloss,
+        query_norm,
+        query_length,
+        query,
+        key_norm,
+        key_length,
+        key,
+        exp_similarity_shifted,
+        of_all_sum_scaled,
+        temperature,
+        needs,
+    )
     N = query_norm.shape[0]
     D = query.shape[1]
     dsimilarity_sum = dloss.new_empty(N, N)
-    if not _run(
+    _done = _run(
         "backward",
-        (dloss.contiguous(), exp_similarity_shifted.contiguous(), of_all_sum_scaled.contiguous(), dsimilarity_sum),
+        (
+            dloss.contiguous(),
+            exp_similarity_shifted.contiguous(),
+            of_all_sum_scaled.contiguous(),
+            dsimilarity_sum,
+        ),
         (N, temperature),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     product_1 = dsimilarity_sum.mT @ query
     product_2 = dsimilarity_sum @ key
     dqueries = dloss.new_empty(N, D)
     dkeys = dloss.new_empty(N, D)
-    if not _run(
+    _done = _run(
         "backward_2",
-        (dloss.contiguous(), key.contiguous(), key_length.contiguous(), key_norm.contiguous(), product_1.contiguous(), product_2.contiguous(), query.contiguous(), query_length.contiguous(), query_norm.contiguous(), dqueries, dkeys),
+        (
+            dloss.contiguous(),
+            key.contiguous(),
+            key_length.contiguous(),
+            key_norm.contiguous(),
+            product_1.contiguous(),
+            product_2.contiguous(),
+            query.contiguous(),
+            query_length.contiguous(),
+            query_norm.contiguous(),
+            dqueries,
+            dkeys,
+        ),
         (D, N, temperature),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return InfoNCEGradients(dqueries, dkeys)

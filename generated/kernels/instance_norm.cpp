@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const Real* __restrict bias,
     const Real* __restrict gain,
@@ -17,12 +16,18 @@ static int forward_without_S(
     const double eps,
     const int threads
 ) {
-    const Real number_1 = Real(eps);
     // inv_std, xhat, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -38,13 +43,12 @@ static int forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict gain,
     const Real* __restrict x,
@@ -56,16 +60,20 @@ static int forward(
     const int64_t size_S,
     const double eps,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads);
-    }
-    const Real number_1 = Real(eps);
+) try {
+    if (size_S == 1) return forward_without_S(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads);
     // inv_std, xhat, y
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_S, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -128,56 +136,408 @@ static int forward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dx_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dx,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dx
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx_now = ((gain[i_C] * inv_std[(i_N) * size_C + i_C]) * ((dy[(i_N) * size_C + i_C] - (dy[(i_N) * size_C + i_C] / Real(1))) - (((dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]) / Real(1)) * xhat[(i_N) * size_C + i_C])));
+                        dx[(i_N) * size_C + i_C] = dx_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict gain,
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    float* __restrict y,
+extern "C" int backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dx,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
-    const double eps,
     const int threads
-) {
-    try {
-        return forward<float>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return backward_of_dx_without_S(dy, gain, inv_std, xhat, dx, size_C, size_N, size_S, threads);
+    // dx
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double sum_dy_sum = 0;
+                double sum_dy_xhat_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_now = 0;
+                        Real sum_dy_xhat_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_now, sum_dy_xhat_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
+                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                        sum_dy_sum += sum_dy_now;
+                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                    }
+                }
+                const Real sum_dy_here = Real(sum_dy_sum);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                {
+                    const auto steady_1 = (gain[i_C] * inv_std[(i_N) * size_C + i_C]);
+                    const auto steady_2 = (sum_dy_here / Real(size_S));
+                    const auto steady_3 = (sum_dy_xhat_here / Real(size_S));
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - (steady_3 * xhat[((i_N) * size_C + i_C) * size_S + i_S])));
+                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict gain,
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    double* __restrict y,
+static int backward_of_dgain_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
-    const double eps,
     const int threads
 ) {
-    try {
-        return forward<double>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dgain
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
+    return DONE;
 }
 
-template <class Real>
+extern "C" int backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dgain_without_S(dy, xhat, dgain, size_C, size_N, size_S, threads);
+    // dgain
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double sum_dy_xhat_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_xhat_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_xhat_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                    }
+                }
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                dgain_part[i_C] += double(sum_dy_xhat_here);
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dbias_without_S(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dbias_without_S(dy, dbias, size_C, size_N, size_S, threads);
+    // dbias
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double sum_dy_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
+                        }
+                        sum_dy_sum += sum_dy_now;
+                    }
+                }
+                const Real sum_dy_here = Real(sum_dy_sum);
+                dbias_part[i_C] += double(sum_dy_here);
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dgain_dbias_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // dgain, dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+}
+
+extern "C" int backward_of_dgain_dbias(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return backward_of_dgain_dbias_without_S(dy, xhat, dgain, dbias, size_C, size_N, size_S, threads);
+    // dgain, dbias
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                double sum_dy_sum = 0;
+                double sum_dy_xhat_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_now = 0;
+                        Real sum_dy_xhat_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_now, sum_dy_xhat_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
+                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                        sum_dy_sum += sum_dy_now;
+                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                    }
+                }
+                const Real sum_dy_here = Real(sum_dy_sum);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                dgain_part[i_C] += double(sum_dy_xhat_here);
+                dbias_part[i_C] += double(sum_dy_here);
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
 static int backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict gain,
@@ -199,7 +559,13 @@ static int backward_without_S(
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dgain_part = dgain_parts + thread * size_C;
             double* __restrict dbias_part = dbias_parts + thread * size_C;
             Scratch<Real> dgain_block_memory(size_C, 0);
@@ -225,15 +591,14 @@ static int backward_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_std,
@@ -245,10 +610,8 @@ static int backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads);
     // dgain, dbias, dx
     {
         const int64_t rows = size_N * size_C;
@@ -257,7 +620,13 @@ static int backward(
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_S, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dgain_part = dgain_parts + thread * size_C;
             double* __restrict dbias_part = dbias_parts + thread * size_C;
             for (int64_t row = begin; row < end; ++row) {
@@ -294,58 +663,13 @@ static int backward(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gain,
-    const float* __restrict inv_std,
-    const float* __restrict xhat,
-    float* __restrict dgain,
-    float* __restrict dbias,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gain,
-    const double* __restrict inv_std,
-    const double* __restrict xhat,
-    double* __restrict dgain,
-    double* __restrict dbias,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const Real* __restrict x,
     Real* __restrict inv_std,
@@ -356,12 +680,18 @@ static int plain_forward_without_S(
     const double eps,
     const int threads
 ) {
-    const Real number_1 = Real(eps);
     // inv_std, xhat
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -375,13 +705,12 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict x,
     Real* __restrict inv_std,
     Real* __restrict xhat,
@@ -390,16 +719,20 @@ static int plain_forward(
     const int64_t size_S,
     const double eps,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
-    }
-    const Real number_1 = Real(eps);
+) try {
+    if (size_S == 1) return plain_forward_without_S(x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
     // inv_std, xhat
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_S, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -458,50 +791,11 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            x, inv_std, xhat, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            x, inv_std, xhat, size_C, size_N, size_S, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
@@ -516,7 +810,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -527,13 +827,12 @@ static int plain_backward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
     const Real* __restrict y,
@@ -542,15 +841,19 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dy, inv_std, y, dx, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dy, inv_std, y, dx, size_C, size_N, size_S, threads);
     // dx
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -583,46 +886,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict inv_std,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, inv_std, y, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict inv_std,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, inv_std, y, dx, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

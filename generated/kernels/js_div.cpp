@@ -3,15 +3,14 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict p,
     const Real* __restrict q,
     Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> sum_4_memory(1);
     Real* __restrict sum_4 = sum_4_memory.entries;
     // sum_4
@@ -20,7 +19,13 @@ static int forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(p, q, size_C, rows, sum_4_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_4_part = sum_4_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -35,9 +40,9 @@ static int forward(
                         Real sum_3_now = 0;
                         #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)) ? Real(0) : ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
-                            sum_2_now += ((absolute(p[(i_N) * size_C + i_C]) <= Real(0)) ? Real(0) : (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
-                            sum_3_now += ((absolute(q[(i_N) * size_C + i_C]) <= Real(0)) ? Real(0) : (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
+                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
+                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
+                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
                         }
                         sum_1_sum += sum_1_now;
                         sum_2_sum += sum_2_now;
@@ -49,59 +54,102 @@ static int forward(
                 const Real sum_3_here = Real(sum_3_sum);
                 sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
             }
-        });
+        }
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_4[0] / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict p,
-    const float* __restrict q,
-    float* __restrict loss,
+extern "C" int backward_of_dp(
+    const Real* __restrict dloss,
+    const Real* __restrict p,
+    const Real* __restrict q,
+    Real* __restrict dp,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<float>(
-            p, q, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dp
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dp, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = ((dloss[0] / Real(2)) / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dp_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
+                        dp[(i_N) * size_C + i_C] = dp_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict p,
-    const double* __restrict q,
-    double* __restrict loss,
+extern "C" int backward_of_dq(
+    const Real* __restrict dloss,
+    const Real* __restrict p,
+    const Real* __restrict q,
+    Real* __restrict dq,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<double>(
-            p, q, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dq
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dq, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = ((dloss[0] / Real(2)) / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dq_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
+                        dq[(i_N) * size_C + i_C] = dq_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict p,
     const Real* __restrict q,
@@ -110,66 +158,272 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dp, dq
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dp, dq, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
                     const auto steady_1 = ((dloss[0] / Real(2)) / Real(size_N));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dmixture_whole_now = (-((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)) ? Real(0) : (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1)))));
-                        const Real dp_now = (dmixture_whole_now + ((absolute(p[(i_N) * size_C + i_C]) <= Real(0)) ? Real(0) : (steady_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
+                        const Real dmixture_whole_now = (-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1)))));
+                        const Real dp_now = (dmixture_whole_now + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
                         dp[(i_N) * size_C + i_C] = dp_now;
-                        const Real dq_now = (dmixture_whole_now + ((absolute(q[(i_N) * size_C + i_C]) <= Real(0)) ? Real(0) : (steady_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
+                        const Real dq_now = (dmixture_whole_now + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
                         dq[(i_N) * size_C + i_C] = dq_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict p,
-    const float* __restrict q,
-    float* __restrict dp,
-    float* __restrict dq,
+extern "C" int loss_and_dp_dq(
+    const Real* __restrict p,
+    const Real* __restrict q,
+    Real* __restrict dp,
+    Real* __restrict dq,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, p, q, dp, dq, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    // sum_4, dp, dq
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(p, q, dp, dq, size_C, size_N, rows, sum_4_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / 2.0) / double(size_N)));
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
+                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
+                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
+                            const Real dmixture_whole_now = (-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1)))));
+                            const Real dp_now = (dmixture_whole_now + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
+                            dp[(i_N) * size_C + i_C] = dp_now;
+                            const Real dq_now = (dmixture_whole_now + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
+                            dq[(i_N) * size_C + i_C] = dq_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_3_here = Real(sum_3_sum);
+                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_4[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict p,
-    const double* __restrict q,
-    double* __restrict dp,
-    double* __restrict dq,
+extern "C" int loss_and_dp(
+    const Real* __restrict p,
+    const Real* __restrict q,
+    Real* __restrict dp,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, p, q, dp, dq, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    // sum_4, dp
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(p, q, dp, size_C, size_N, rows, sum_4_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / 2.0) / double(size_N)));
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
+                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
+                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
+                            const Real dp_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
+                            dp[(i_N) * size_C + i_C] = dp_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_3_here = Real(sum_3_sum);
+                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_4[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int loss_and_dq(
+    const Real* __restrict p,
+    const Real* __restrict q,
+    Real* __restrict dq,
+    Real* __restrict loss,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    Scratch<Real> sum_4_memory(1);
+    Real* __restrict sum_4 = sum_4_memory.entries;
+    // sum_4, dq
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_4_parts_memory(threads * 1, 0);
+        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(p, q, dq, size_C, size_N, rows, sum_4_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(((1.0 / 2.0) / double(size_N)));
+            double* __restrict sum_4_part = sum_4_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                double sum_3_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
+                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
+                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
+                            const Real dq_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
+                            dq[(i_N) * size_C + i_C] = dq_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                        sum_3_sum += sum_3_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_3_here = Real(sum_3_sum);
+                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
+            }
+        }
+        sum_of_parts(sum_4_parts, threads, 1, sum_4);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_4[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

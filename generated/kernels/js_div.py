@@ -7,45 +7,130 @@ Each function is that of ``js_div.py`` with the same name, which is called where
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import js_div as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "239315d2a4c33c147c69ec20ccfbac6a78f510fd838462567154f4d922d0475e",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "JSDivFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 0),
+    "backward_of_dp": (4, 2, 0),
+    "backward_of_dq": (4, 2, 0),
     "backward": (5, 2, 0),
+    "loss_and_dp_dq": (5, 2, 0),
+    "loss_and_dp": (4, 2, 0),
+    "loss_and_dq": (4, 2, 0),
 }).run
 JSDivForward = _module.JSDivForward
 JSDivGradients = _module.JSDivGradients
 
 
 def _forward(p, q) -> JSDivForward:
-    if not (_usable(p, q)):
+    if not _usable(p, q):
         return _of._forward(p, q)
     _given = (p, q)
     N = p.shape[0]
     C = p.shape[1]
     loss = p.new_empty(())
-    if not _run("forward", (p.contiguous(), q.contiguous(), loss), (C, N)):
+    _done = _run("forward", (p.contiguous(), q.contiguous(), loss), (C, N))
+    if not _done:
         return _of._forward(*_given)
     return JSDivForward(loss, p, q)
 
 
+def _backward_of_dp(dloss, p, q, needs):
+    _given = (dloss, p, q, needs)
+    N = p.shape[0]
+    C = p.shape[1]
+    dp = dloss.new_empty(N, C)
+    _done = _run("backward_of_dp", (dloss.contiguous(), p.contiguous(), q.contiguous(), dp), (C, N))
+    if not _done:
+        return _of._backward(*_given)
+    return JSDivGradients(dp, None)
+
+
+def _backward_of_dq(dloss, p, q, needs):
+    _given = (dloss, p, q, needs)
+    N = p.shape[0]
+    C = p.shape[1]
+    dq = dloss.new_empty(N, C)
+    _done = _run("backward_of_dq", (dloss.contiguous(), p.contiguous(), q.contiguous(), dq), (C, N))
+    if not _done:
+        return _of._backward(*_given)
+    return JSDivGradients(None, dq)
+
+
 def _backward(dloss, p, q, needs) -> JSDivGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, p, q)):
+    if not _usable(dloss, p, q):
+        return _of._backward(dloss, p, q, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dp(dloss, p, q, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dq(dloss, p, q, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, p, q, needs)
     _given = (dloss, p, q, needs)
     N = p.shape[0]
     C = p.shape[1]
     dp = dloss.new_empty(N, C)
     dq = dloss.new_empty(N, C)
-    if not _run("backward", (dloss.contiguous(), p.contiguous(), q.contiguous(), dp, dq), (C, N)):
+    _done = _run("backward", (dloss.contiguous(), p.contiguous(), q.contiguous(), dp, dq), (C, N))
+    if not _done:
         return _of._backward(*_given)
     return JSDivGradients(dp, dq)
+
+
+def _loss_and_dp_dq(p, q):
+    N = p.shape[0]
+    C = p.shape[1]
+    dp = p.new_empty(N, C)
+    dq = p.new_empty(N, C)
+    loss = p.new_empty(())
+    _done = _run("loss_and_dp_dq", (p.contiguous(), q.contiguous(), dp, dq, loss), (C, N))
+    if not _done:
+        return None
+    return (loss, dp, dq)
+
+
+def _loss_and_dp(p, q):
+    N = p.shape[0]
+    C = p.shape[1]
+    dp = p.new_empty(N, C)
+    loss = p.new_empty(())
+    _done = _run("loss_and_dp", (p.contiguous(), q.contiguous(), dp, loss), (C, N))
+    if not _done:
+        return None
+    return (loss, dp, None)
+
+
+def _loss_and_dq(p, q):
+    N = p.shape[0]
+    C = p.shape[1]
+    dq = p.new_empty(N, C)
+    loss = p.new_empty(())
+    _done = _run("loss_and_dq", (p.contiguous(), q.contiguous(), dq, loss), (C, N))
+    if not _done:
+        return None
+    return (loss, None, dq)
+
+
+def _takes_plain(p, q) -> bool:
+    return False
+
+
+JSDivFunction = _AtOnce(
+    _of.JSDivFunction,
+    _takes_plain,
+    {
+        (True, True): _loss_and_dp_dq,
+        (True, False): _loss_and_dp,
+        (False, True): _loss_and_dq,
+    },
+    {
+    },
+)

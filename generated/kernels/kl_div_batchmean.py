@@ -7,47 +7,142 @@ Each function is that of ``kl_div_batchmean.py`` with the same name, which is ca
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import kl_div_batchmean as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "cec99561615f90c77530fd69ea7cad2e75cfd72bfdcb3499ac08c3c7fb55723d",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "KLDivBatchmeanFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 0),
+    "backward_of_dx": (3, 2, 0),
+    "backward_of_dtarget": (4, 2, 0),
     "backward": (5, 2, 0),
+    "loss_and_dx_dtarget": (5, 2, 0),
+    "loss_and_dx": (4, 2, 0),
+    "loss_and_dtarget": (4, 2, 0),
 }).run
 KLDivBatchmeanForward = _module.KLDivBatchmeanForward
 KLDivBatchmeanGradients = _module.KLDivBatchmeanGradients
 
 
 def _forward(x, target) -> KLDivBatchmeanForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     B = x.shape[0]
     D = x.shape[1]
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), loss), (B, D)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), loss), (B, D))
+    if not _done:
         return _of._forward(*_given)
     return KLDivBatchmeanForward(loss, x, target)
 
 
+def _backward_of_dx(dloss, x, target, needs):
+    _given = (dloss, x, target, needs)
+    B = x.shape[0]
+    D = x.shape[1]
+    dx = dloss.new_empty(B, D)
+    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (B, D))
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivBatchmeanGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, x, target, needs):
+    _given = (dloss, x, target, needs)
+    B = x.shape[0]
+    D = x.shape[1]
+    dtarget = dloss.new_empty(B, D)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (B, D),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivBatchmeanGradients(None, dtarget)
+
+
 def _backward(dloss, x, target, needs) -> KLDivBatchmeanGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, x, target)):
+    if not _usable(dloss, x, target):
+        return _of._backward(dloss, x, target, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, x, target, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, x, target, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     B = x.shape[0]
     D = x.shape[1]
     dx = dloss.new_empty(B, D)
     dtarget = dloss.new_empty(B, D)
-    if not _run(
-        "backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget), (B, D),
-    ):
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+        (B, D),
+    )
+    if not _done:
         return _of._backward(*_given)
     return KLDivBatchmeanGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target):
+    B = x.shape[0]
+    D = x.shape[1]
+    dx = x.new_empty(B, D)
+    dtarget = x.new_empty(B, D)
+    loss = x.new_empty(())
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), dx, dtarget, loss),
+        (B, D),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget)
+
+
+def _loss_and_dx(x, target):
+    B = x.shape[0]
+    D = x.shape[1]
+    dx = x.new_empty(B, D)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (B, D))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _loss_and_dtarget(x, target):
+    B = x.shape[0]
+    D = x.shape[1]
+    dtarget = x.new_empty(B, D)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dtarget", (target.contiguous(), x.contiguous(), dtarget, loss), (B, D))
+    if not _done:
+        return None
+    return (loss, None, dtarget)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+KLDivBatchmeanFunction = _AtOnce(
+    _of.KLDivBatchmeanFunction,
+    _takes_plain,
+    {
+        (True, True): _loss_and_dx_dtarget,
+        (True, False): _loss_and_dx,
+        (False, True): _loss_and_dtarget,
+    },
+    {
+    },
+)

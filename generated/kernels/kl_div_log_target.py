@@ -7,47 +7,136 @@ Each function is that of ``kl_div_log_target.py`` with the same name, which is c
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import kl_div_log_target as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "1aa8539c6ac36834a6983ccd0961a5ad7a9684a7ea726da6a2585ed06fee99a2",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "KLDivLogTargetFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 1, 0),
+    "backward_of_dx": (3, 1, 0),
+    "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
+    "loss_and_dx_dtarget": (5, 1, 0),
+    "loss_and_dx": (4, 1, 0),
+    "loss_and_dtarget": (4, 1, 0),
 }).run
 KLDivLogTargetForward = _module.KLDivLogTargetForward
 KLDivLogTargetGradients = _module.KLDivLogTargetGradients
 
 
 def _forward(x, target) -> KLDivLogTargetForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     losses = x.new_empty(N)
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses, loss), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses, loss), (N,))
+    if not _done:
         return _of._forward(*_given)
     return KLDivLogTargetForward(loss, target, losses)
 
 
+def _backward_of_dx(dloss, target, losses, needs):
+    _given = (dloss, target, losses, needs)
+    N = target.shape[0]
+    dx = dloss.new_empty(N)
+    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (N,))
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, target, losses, needs):
+    _given = (dloss, target, losses, needs)
+    N = target.shape[0]
+    dtarget = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dtarget),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetGradients(None, dtarget)
+
+
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, target, losses)):
+    if not _usable(dloss, target, losses):
+        return _of._backward(dloss, target, losses, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, target, losses, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, target, losses, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, target, losses, needs)
     _given = (dloss, target, losses, needs)
     N = target.shape[0]
     dx = dloss.new_empty(N)
     dtarget = dloss.new_empty(N)
-    if not _run(
-        "backward", (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
         (N,),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return KLDivLogTargetGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    dtarget = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), dx, dtarget, loss),
+        (N,),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget)
+
+
+def _loss_and_dx(x, target):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (N,))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _loss_and_dtarget(x, target):
+    N = x.shape[0]
+    dtarget = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dtarget", (target.contiguous(), x.contiguous(), dtarget, loss), (N,))
+    if not _done:
+        return None
+    return (loss, None, dtarget)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+KLDivLogTargetFunction = _AtOnce(
+    _of.KLDivLogTargetFunction,
+    _takes_plain,
+    {
+        (True, True): _loss_and_dx_dtarget,
+        (True, False): _loss_and_dx,
+        (False, True): _loss_and_dtarget,
+    },
+    {
+    },
+)

@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_D(
     const Real* __restrict target,
     const Real* __restrict x,
@@ -22,7 +21,13 @@ static int forward_without_D(
         const int64_t work = size_B;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, losses, size_B, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
@@ -43,25 +48,30 @@ static int forward_without_D(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict target,
     const Real* __restrict x,
     Real* __restrict losses,
@@ -69,10 +79,8 @@ static int forward(
     const int64_t size_B,
     const int64_t size_D,
     const int threads
-) {
-    if (size_D == 1) {
-        return forward_without_D<Real>(target, x, losses, loss, size_B, size_D, threads);
-    }
+) try {
+    if (size_D == 1) return forward_without_D(target, x, losses, loss, size_B, size_D, threads);
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // losses, sum_1
@@ -81,7 +89,13 @@ static int forward(
         const int64_t work = size_B * size_D;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, losses, size_D, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
@@ -101,60 +115,177 @@ static int forward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dx_without_D(
+    const Real* __restrict dloss,
+    const Real* __restrict target,
+    Real* __restrict dx,
+    const int64_t size_B,
+    const int64_t size_D,
+    const int threads
+) {
+    // dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_B + tile - 1) / tile);
+        const int64_t work = size_B;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_B = (row) * tile;
+                const int64_t last_B = smaller_size(first_B + tile, size_B);
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_B));
+                    #pragma omp simd
+                    for (int64_t i_B = first_B; i_B < last_B; ++i_B) {
+                        const Real dx_now = (-(steady_1 * exp(target[i_B])));
+                        dx[i_B] = dx_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int forward_float(
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict losses,
-    float* __restrict loss,
+extern "C" int backward_of_dx(
+    const Real* __restrict dloss,
+    const Real* __restrict target,
+    Real* __restrict dx,
+    const int64_t size_B,
+    const int64_t size_D,
+    const int threads
+) try {
+    if (size_D == 1) return backward_of_dx_without_D(dloss, target, dx, size_B, size_D, threads);
+    // dx
+    {
+        const int64_t rows = size_B;
+        const int64_t work = size_B * size_D;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, size_D, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_B = row;
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_B));
+                    #pragma omp simd
+                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
+                        const Real dx_now = (-(steady_1 * exp(target[(i_B) * size_D + i_D])));
+                        dx[(i_B) * size_D + i_D] = dx_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dtarget_without_D(
+    const Real* __restrict dloss,
+    const Real* __restrict losses,
+    const Real* __restrict target,
+    Real* __restrict dtarget,
     const int64_t size_B,
     const int64_t size_D,
     const int threads
 ) {
-    try {
-        return forward<float>(
-            target, x, losses, loss, size_B, size_D, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_B + tile - 1) / tile);
+        const int64_t work = size_B;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dtarget, size_B, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_B = (row) * tile;
+                const int64_t last_B = smaller_size(first_B + tile, size_B);
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_B));
+                    #pragma omp simd
+                    for (int64_t i_B = first_B; i_B < last_B; ++i_B) {
+                        const Real dtarget_now = (steady_1 * (exp(target[i_B]) + losses[i_B]));
+                        dtarget[i_B] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
+    return DONE;
 }
 
-extern "C" int forward_double(
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict losses,
-    double* __restrict loss,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict losses,
+    const Real* __restrict target,
+    Real* __restrict dtarget,
     const int64_t size_B,
     const int64_t size_D,
     const int threads
-) {
-    try {
-        return forward<double>(
-            target, x, losses, loss, size_B, size_D, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_D == 1) return backward_of_dtarget_without_D(dloss, losses, target, dtarget, size_B, size_D, threads);
+    // dtarget
+    {
+        const int64_t rows = size_B;
+        const int64_t work = size_B * size_D;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dtarget, size_B, size_D, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_B = row;
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_B));
+                    #pragma omp simd
+                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
+                        const Real dtarget_now = (steady_1 * (exp(target[(i_B) * size_D + i_D]) + losses[(i_B) * size_D + i_D]));
+                        dtarget[(i_B) * size_D + i_D] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int backward_without_D(
     const Real* __restrict dloss,
     const Real* __restrict losses,
@@ -170,7 +301,13 @@ static int backward_without_D(
         const int64_t tile = 2048;
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dx, dtarget, size_B, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
@@ -186,13 +323,12 @@ static int backward_without_D(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict losses,
     const Real* __restrict target,
@@ -201,15 +337,19 @@ static int backward(
     const int64_t size_B,
     const int64_t size_D,
     const int threads
-) {
-    if (size_D == 1) {
-        return backward_without_D<Real>(dloss, losses, target, dx, dtarget, size_B, size_D, threads);
-    }
+) try {
+    if (size_D == 1) return backward_without_D(dloss, losses, target, dx, dtarget, size_B, size_D, threads);
     // dx, dtarget
     {
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dx, dtarget, size_B, size_D, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
                 {
@@ -224,46 +364,431 @@ static int backward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dx_dtarget_without_D(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_B,
+    const int64_t size_D,
+    const int threads
+) {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dx, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_B + tile - 1) / tile);
+        const int64_t work = size_B;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_B)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_B = (row) * tile;
+                const int64_t last_B = smaller_size(first_B + tile, size_B);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_B; block < last_B; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_B);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_B = block; i_B < stop; ++i_B) {
+                            const Real losses_now = (exp(target[i_B]) * (target[i_B] - x[i_B]));
+                            sum_1_now += losses_now;
+                            const Real exp_target_now = exp(target[i_B]);
+                            const Real dx_now = (-(number_1 * exp_target_now));
+                            dx[i_B] = dx_now;
+                            const Real dtarget_now = (number_1 * (exp_target_now + losses_now));
+                            dtarget[i_B] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_B));
+                loss[0] = loss_here;
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict losses,
-    const float* __restrict target,
-    float* __restrict dx,
-    float* __restrict dtarget,
+extern "C" int loss_and_dx_dtarget(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_B,
+    const int64_t size_D,
+    const int threads
+) try {
+    if (size_D == 1) return loss_and_dx_dtarget_without_D(target, x, dx, dtarget, loss, size_B, size_D, threads);
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dx, dtarget
+    {
+        const int64_t rows = size_B;
+        const int64_t work = size_B * size_D;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, size_D, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_B)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_B = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_D; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_D);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_D = block; i_D < stop; ++i_D) {
+                            const Real losses_now = (exp(target[(i_B) * size_D + i_D]) * (target[(i_B) * size_D + i_D] - x[(i_B) * size_D + i_D]));
+                            sum_1_now += losses_now;
+                            const Real exp_target_now = exp(target[(i_B) * size_D + i_D]);
+                            const Real dx_now = (-(number_1 * exp_target_now));
+                            dx[(i_B) * size_D + i_D] = dx_now;
+                            const Real dtarget_now = (number_1 * (exp_target_now + losses_now));
+                            dtarget[(i_B) * size_D + i_D] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_B));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dx_without_D(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    Real* __restrict loss,
     const int64_t size_B,
     const int64_t size_D,
     const int threads
 ) {
-    try {
-        return backward<float>(
-            dloss, losses, target, dx, dtarget, size_B, size_D, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_B + tile - 1) / tile);
+        const int64_t work = size_B;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_B)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_B = (row) * tile;
+                const int64_t last_B = smaller_size(first_B + tile, size_B);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_B; block < last_B; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_B);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_B = block; i_B < stop; ++i_B) {
+                            sum_1_now += (exp(target[i_B]) * (target[i_B] - x[i_B]));
+                            const Real dx_now = (-(number_1 * exp(target[i_B])));
+                            dx[i_B] = dx_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_B));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
 }
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict losses,
-    const double* __restrict target,
-    double* __restrict dx,
-    double* __restrict dtarget,
+extern "C" int loss_and_dx(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    Real* __restrict loss,
+    const int64_t size_B,
+    const int64_t size_D,
+    const int threads
+) try {
+    if (size_D == 1) return loss_and_dx_without_D(target, x, dx, loss, size_B, size_D, threads);
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dx
+    {
+        const int64_t rows = size_B;
+        const int64_t work = size_B * size_D;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, size_D, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_B)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_B = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_D; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_D);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_D = block; i_D < stop; ++i_D) {
+                            sum_1_now += (exp(target[(i_B) * size_D + i_D]) * (target[(i_B) * size_D + i_D] - x[(i_B) * size_D + i_D]));
+                            const Real dx_now = (-(number_1 * exp(target[(i_B) * size_D + i_D])));
+                            dx[(i_B) * size_D + i_D] = dx_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_B));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dtarget_without_D(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
     const int64_t size_B,
     const int64_t size_D,
     const int threads
 ) {
-    try {
-        return backward<double>(
-            dloss, losses, target, dx, dtarget, size_B, size_D, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_B + tile - 1) / tile);
+        const int64_t work = size_B;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_B)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_B = (row) * tile;
+                const int64_t last_B = smaller_size(first_B + tile, size_B);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_B; block < last_B; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_B);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_B = block; i_B < stop; ++i_B) {
+                            const Real losses_now = (exp(target[i_B]) * (target[i_B] - x[i_B]));
+                            sum_1_now += losses_now;
+                            const Real dtarget_now = (number_1 * (exp(target[i_B]) + losses_now));
+                            dtarget[i_B] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_B));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
 }
+
+extern "C" int loss_and_dtarget(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_B,
+    const int64_t size_D,
+    const int threads
+) try {
+    if (size_D == 1) return loss_and_dtarget_without_D(target, x, dtarget, loss, size_B, size_D, threads);
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dtarget
+    {
+        const int64_t rows = size_B;
+        const int64_t work = size_B * size_D;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, size_D, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_B)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_B = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_D; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_D);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_D = block; i_D < stop; ++i_D) {
+                            const Real losses_now = (exp(target[(i_B) * size_D + i_D]) * (target[(i_B) * size_D + i_D] - x[(i_B) * size_D + i_D]));
+                            sum_1_now += losses_now;
+                            const Real dtarget_now = (number_1 * (exp(target[(i_B) * size_D + i_D]) + losses_now));
+                            dtarget[(i_B) * size_D + i_D] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_B));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

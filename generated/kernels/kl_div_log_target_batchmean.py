@@ -7,49 +7,143 @@ Each function is that of ``kl_div_log_target_batchmean.py`` with the same name, 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import kl_div_log_target_batchmean as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "ed117d6859b561f6580d10fc9e6eeaab853bf6c36b441ed7d7b90c4a04c87ef8",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "KLDivLogTargetBatchmeanFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
+    "backward_of_dx": (3, 2, 0),
+    "backward_of_dtarget": (4, 2, 0),
     "backward": (5, 2, 0),
+    "loss_and_dx_dtarget": (5, 2, 0),
+    "loss_and_dx": (4, 2, 0),
+    "loss_and_dtarget": (4, 2, 0),
 }).run
 KLDivLogTargetBatchmeanForward = _module.KLDivLogTargetBatchmeanForward
 KLDivLogTargetBatchmeanGradients = _module.KLDivLogTargetBatchmeanGradients
 
 
 def _forward(x, target) -> KLDivLogTargetBatchmeanForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     B = x.shape[0]
     D = x.shape[1]
     losses = x.new_empty(B, D)
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses, loss), (B, D)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses, loss), (B, D))
+    if not _done:
         return _of._forward(*_given)
     return KLDivLogTargetBatchmeanForward(loss, target, losses)
 
 
+def _backward_of_dx(dloss, target, losses, needs):
+    _given = (dloss, target, losses, needs)
+    B = target.shape[0]
+    D = target.shape[1]
+    dx = dloss.new_empty(B, D)
+    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (B, D))
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetBatchmeanGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, target, losses, needs):
+    _given = (dloss, target, losses, needs)
+    B = target.shape[0]
+    D = target.shape[1]
+    dtarget = dloss.new_empty(B, D)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dtarget),
+        (B, D),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetBatchmeanGradients(None, dtarget)
+
+
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetBatchmeanGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, target, losses)):
+    if not _usable(dloss, target, losses):
+        return _of._backward(dloss, target, losses, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, target, losses, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, target, losses, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, target, losses, needs)
     _given = (dloss, target, losses, needs)
     B = target.shape[0]
     D = target.shape[1]
     dx = dloss.new_empty(B, D)
     dtarget = dloss.new_empty(B, D)
-    if not _run(
-        "backward", (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
         (B, D),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return KLDivLogTargetBatchmeanGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target):
+    B = x.shape[0]
+    D = x.shape[1]
+    dx = x.new_empty(B, D)
+    dtarget = x.new_empty(B, D)
+    loss = x.new_empty(())
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), dx, dtarget, loss),
+        (B, D),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget)
+
+
+def _loss_and_dx(x, target):
+    B = x.shape[0]
+    D = x.shape[1]
+    dx = x.new_empty(B, D)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (B, D))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _loss_and_dtarget(x, target):
+    B = x.shape[0]
+    D = x.shape[1]
+    dtarget = x.new_empty(B, D)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dtarget", (target.contiguous(), x.contiguous(), dtarget, loss), (B, D))
+    if not _done:
+        return None
+    return (loss, None, dtarget)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+KLDivLogTargetBatchmeanFunction = _AtOnce(
+    _of.KLDivLogTargetBatchmeanFunction,
+    _takes_plain,
+    {
+        (True, True): _loss_and_dx_dtarget,
+        (True, False): _loss_and_dx,
+        (False, True): _loss_and_dtarget,
+    },
+    {
+    },
+)

@@ -7,9 +7,8 @@ Each function is that of ``kl_div_log_target_none.py`` with the same name, which
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import kl_div_log_target_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
+    "backward_of_dx": (3, 1, 0),
+    "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
 }).run
 KLDivLogTargetNoneForward = _module.KLDivLogTargetNoneForward
@@ -27,26 +28,59 @@ KLDivLogTargetNoneGradients = _module.KLDivLogTargetNoneGradients
 
 
 def _forward(x, target) -> KLDivLogTargetNoneForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     losses = x.new_empty(N)
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses), (N,))
+    if not _done:
         return _of._forward(*_given)
     return KLDivLogTargetNoneForward(losses, target)
 
 
+def _backward_of_dx(dlosses, target, losses, needs):
+    _given = (dlosses, target, losses, needs)
+    N = dlosses.shape[0]
+    dx = dlosses.new_empty(N)
+    _done = _run("backward_of_dx", (dlosses.contiguous(), target.contiguous(), dx), (N,))
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetNoneGradients(dx, None)
+
+
+def _backward_of_dtarget(dlosses, target, losses, needs):
+    _given = (dlosses, target, losses, needs)
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), losses.contiguous(), target.contiguous(), dtarget),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetNoneGradients(None, dtarget)
+
+
 def _backward(dlosses, target, losses, needs) -> KLDivLogTargetNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, target, losses)):
+    if not _usable(dlosses, target, losses):
+        return _of._backward(dlosses, target, losses, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dlosses, target, losses, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, target, losses, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, target, losses, needs)
     _given = (dlosses, target, losses, needs)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
     dtarget = dlosses.new_empty(N)
-    if not _run(
-        "backward", (dlosses.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dlosses.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
         (N,),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return KLDivLogTargetNoneGradients(dx, dtarget)

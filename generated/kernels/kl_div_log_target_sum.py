@@ -7,47 +7,136 @@ Each function is that of ``kl_div_log_target_sum.py`` with the same name, which 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import kl_div_log_target_sum as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "486e0ad88df198e153aea8f6e2beb05042edbe73f562bdeb3c0b6d7a9b154325",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "KLDivLogTargetSumFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 1, 0),
+    "backward_of_dx": (3, 1, 0),
+    "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
+    "loss_and_dx_dtarget": (5, 1, 0),
+    "loss_and_dx": (4, 1, 0),
+    "loss_and_dtarget": (4, 1, 0),
 }).run
 KLDivLogTargetSumForward = _module.KLDivLogTargetSumForward
 KLDivLogTargetSumGradients = _module.KLDivLogTargetSumGradients
 
 
 def _forward(x, target) -> KLDivLogTargetSumForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     losses = x.new_empty(N)
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses, loss), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses, loss), (N,))
+    if not _done:
         return _of._forward(*_given)
     return KLDivLogTargetSumForward(loss, target, losses)
 
 
+def _backward_of_dx(dloss, target, losses, needs):
+    _given = (dloss, target, losses, needs)
+    N = target.shape[0]
+    dx = dloss.new_empty(N)
+    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (N,))
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetSumGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, target, losses, needs):
+    _given = (dloss, target, losses, needs)
+    N = target.shape[0]
+    dtarget = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dtarget),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivLogTargetSumGradients(None, dtarget)
+
+
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetSumGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, target, losses)):
+    if not _usable(dloss, target, losses):
+        return _of._backward(dloss, target, losses, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, target, losses, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, target, losses, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, target, losses, needs)
     _given = (dloss, target, losses, needs)
     N = target.shape[0]
     dx = dloss.new_empty(N)
     dtarget = dloss.new_empty(N)
-    if not _run(
-        "backward", (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx, dtarget),
         (N,),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return KLDivLogTargetSumGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dx = x.new_empty(N)
+    dtarget = x.new_empty(N)
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), loss, dx, dtarget),
+        (N,),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget)
+
+
+def _loss_and_dx(x, target):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dx = x.new_empty(N)
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), loss, dx), (N,))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _loss_and_dtarget(x, target):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dtarget = x.new_empty(N)
+    _done = _run("loss_and_dtarget", (target.contiguous(), x.contiguous(), loss, dtarget), (N,))
+    if not _done:
+        return None
+    return (loss, None, dtarget)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+KLDivLogTargetSumFunction = _AtOnce(
+    _of.KLDivLogTargetSumFunction,
+    _takes_plain,
+    {
+        (True, True): _loss_and_dx_dtarget,
+        (True, False): _loss_and_dx,
+        (False, True): _loss_and_dtarget,
+    },
+    {
+    },
+)

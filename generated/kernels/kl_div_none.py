@@ -7,9 +7,8 @@ Each function is that of ``kl_div_none.py`` with the same name, which is called 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import kl_div_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
+    "backward_of_dx": (3, 1, 0),
+    "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
 }).run
 KLDivNoneForward = _module.KLDivNoneForward
@@ -27,25 +28,59 @@ KLDivNoneGradients = _module.KLDivNoneGradients
 
 
 def _forward(x, target) -> KLDivNoneForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     losses = x.new_empty(N)
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses), (N,))
+    if not _done:
         return _of._forward(*_given)
     return KLDivNoneForward(losses, x, target)
 
 
+def _backward_of_dx(dlosses, x, target, needs):
+    _given = (dlosses, x, target, needs)
+    N = dlosses.shape[0]
+    dx = dlosses.new_empty(N)
+    _done = _run("backward_of_dx", (dlosses.contiguous(), target.contiguous(), dx), (N,))
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivNoneGradients(dx, None)
+
+
+def _backward_of_dtarget(dlosses, x, target, needs):
+    _given = (dlosses, x, target, needs)
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return KLDivNoneGradients(None, dtarget)
+
+
 def _backward(dlosses, x, target, needs) -> KLDivNoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, x, target)):
+    if not _usable(dlosses, x, target):
+        return _of._backward(dlosses, x, target, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dlosses, x, target, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, x, target, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, x, target, needs)
     _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
     dtarget = dlosses.new_empty(N)
-    if not _run(
-        "backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget), (N,),
-    ):
+    _done = _run(
+        "backward",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+        (N,),
+    )
+    if not _done:
         return _of._backward(*_given)
     return KLDivNoneGradients(dx, dtarget)

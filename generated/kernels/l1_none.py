@@ -7,9 +7,8 @@ Each function is that of ``l1_none.py`` with the same name, which is called wher
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import l1_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
+    "backward_of_dx": (4, 1, 0),
+    "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
 }).run
 L1NoneForward = _module.L1NoneForward
@@ -27,25 +28,63 @@ L1NoneGradients = _module.L1NoneGradients
 
 
 def _forward(x, target) -> L1NoneForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     losses = x.new_empty(N)
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses), (N,))
+    if not _done:
         return _of._forward(*_given)
     return L1NoneForward(losses, x, target)
 
 
+def _backward_of_dx(dlosses, x, target, needs):
+    _given = (dlosses, x, target, needs)
+    N = dlosses.shape[0]
+    dx = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dx",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return L1NoneGradients(dx, None)
+
+
+def _backward_of_dtarget(dlosses, x, target, needs):
+    _given = (dlosses, x, target, needs)
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return L1NoneGradients(None, dtarget)
+
+
 def _backward(dlosses, x, target, needs) -> L1NoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, x, target)):
+    if not _usable(dlosses, x, target):
+        return _of._backward(dlosses, x, target, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dlosses, x, target, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, x, target, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, x, target, needs)
     _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]
     dtarget = dlosses.new_empty(N)
     dx = dlosses.new_empty(N)
-    if not _run(
-        "backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dtarget, dx), (N,),
-    ):
+    _done = _run(
+        "backward",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dtarget, dx),
+        (N,),
+    )
+    if not _done:
         return _of._backward(*_given)
     return L1NoneGradients(dx, dtarget)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict x,
     Real* __restrict norm,
     Real* __restrict length,
@@ -13,13 +12,19 @@ static int forward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real(eps);
+) try {
     // norm, length, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, norm, length, y, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -48,51 +53,12 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict x,
-    float* __restrict norm,
-    float* __restrict length,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            x, norm, length, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict x,
-    double* __restrict norm,
-    double* __restrict length,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            x, norm, length, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict length,
     const Real* __restrict norm,
@@ -102,13 +68,19 @@ static int backward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real(eps);
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, length, norm, y, dx, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -126,7 +98,7 @@ static int backward(
                 const Real sum_1_here = Real(sum_1_sum);
                 {
                     const auto steady_2 = length[i_N];
-                    const auto steady_3 = ((number_1 <= norm[i_N]) ? (sum_1_here / norm[i_N]) : Real(0));
+                    const auto steady_3 = choose((number_1 <= norm[i_N]), (sum_1_here / norm[i_N]), Real(0));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         const Real dx_now = ((dy[(i_N) * size_C + i_C] / steady_2) - (steady_3 * y[(i_N) * size_C + i_C]));
@@ -134,48 +106,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict length,
-    const float* __restrict norm,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, length, norm, y, dx, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict length,
-    const double* __restrict norm,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, length, norm, y, dx, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

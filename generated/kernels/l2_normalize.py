@@ -7,9 +7,8 @@ Each function is that of ``l2_normalize.py`` with the same name, which is called
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import l2_normalize as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,7 +26,7 @@ L2NormalizeGradients = _module.L2NormalizeGradients
 
 
 def _forward(x, eps) -> L2NormalizeForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x, eps)
     _given = (x, eps)
     C = x.shape[1]
@@ -35,21 +34,24 @@ def _forward(x, eps) -> L2NormalizeForward:
     norm = x.new_empty(N, 1)
     length = x.new_empty(N, 1)
     y = x.new_empty(N, C)
-    if not _run("forward", (x.contiguous(), norm, length, y), (C, N, eps)):
+    _done = _run("forward", (x.contiguous(), norm, length, y), (C, N, eps))
+    if not _done:
         return _of._forward(*_given)
     return L2NormalizeForward(y, norm, length, eps)
 
 
 def _backward(dy, norm, length, y, eps) -> L2NormalizeGradients:
-    if not (_usable(dy, norm, length, y)):
+    if not _usable(dy, norm, length, y):
         return _of._backward(dy, norm, length, y, eps)
     _given = (dy, norm, length, y, eps)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run(
-        "backward", (dy.contiguous(), length.contiguous(), norm.contiguous(), y.contiguous(), dx),
+    _done = _run(
+        "backward",
+        (dy.contiguous(), length.contiguous(), norm.contiguous(), y.contiguous(), dx),
         (C, N, eps),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return L2NormalizeGradients(dx)

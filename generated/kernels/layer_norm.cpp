@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict gain,
     const Real* __restrict x,
@@ -15,13 +14,19 @@ static int forward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real(eps);
+) try {
     // inv_std, xhat, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -81,55 +86,212 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict gain,
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    float* __restrict y,
+extern "C" int backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict xhat,
+    Real* __restrict dx,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const int threads
-) {
-    try {
-        return forward<float>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                double sum_2_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * xhat[(i_N) * size_C + i_C]);
+                            sum_2_now += (gain[i_C] * dy[(i_N) * size_C + i_C]);
+                        }
+                        sum_1_sum += sum_1_now;
+                        sum_2_sum += sum_2_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_2_here = Real(sum_2_sum);
+                {
+                    const auto steady_1 = inv_std[i_N];
+                    const auto steady_2 = (sum_2_here / Real(size_C));
+                    const auto steady_3 = (sum_1_here / Real(size_C));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx_now = (steady_1 * (((gain[i_C] * dy[(i_N) * size_C + i_C]) - steady_2) - (steady_3 * xhat[(i_N) * size_C + i_C])));
+                        dx[(i_N) * size_C + i_C] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict gain,
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    double* __restrict y,
+extern "C" int backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const int threads
-) {
-    try {
-        return forward<double>(
-            bias, gain, x, inv_std, xhat, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dgain
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward_of_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward_of_dgain_dbias(
+    const Real* __restrict dy,
+    const Real* __restrict xhat,
+    Real* __restrict dgain,
+    Real* __restrict dbias,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int threads
+) try {
+    // dgain, dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        Scratch<double> dbias_parts_memory(threads * size_C, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            double* __restrict dbias_part = dbias_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            Scratch<Real> dbias_block_memory(size_C, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
+                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
+        sum_of_parts(dbias_parts, threads, size_C, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_std,
@@ -140,7 +302,7 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dgain, dbias, dx
     {
         const int64_t rows = size_N;
@@ -149,7 +311,13 @@ static int backward(
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows, dgain_parts, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dgain_part = dgain_parts + thread * size_C;
             double* __restrict dbias_part = dbias_parts + thread * size_C;
             Scratch<Real> dgain_block_memory(size_C, 0);
@@ -193,57 +361,14 @@ static int backward(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gain,
-    const float* __restrict inv_std,
-    const float* __restrict xhat,
-    float* __restrict dgain,
-    float* __restrict dbias,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gain,
-    const double* __restrict inv_std,
-    const double* __restrict xhat,
-    double* __restrict dgain,
-    double* __restrict dbias,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict x,
     Real* __restrict inv_std,
     Real* __restrict xhat,
@@ -251,13 +376,19 @@ static int plain_forward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real(eps);
+) try {
     // inv_std, xhat
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -315,49 +446,12 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict x,
-    float* __restrict inv_std,
-    float* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            x, inv_std, xhat, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict x,
-    double* __restrict inv_std,
-    double* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            x, inv_std, xhat, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
     const Real* __restrict y,
@@ -365,12 +459,18 @@ static int plain_backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -402,44 +502,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict inv_std,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, inv_std, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict inv_std,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, inv_std, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

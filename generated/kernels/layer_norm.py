@@ -7,9 +7,8 @@ Each function is that of ``layer_norm.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import layer_norm as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,10 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (6, 2, 1),
+    "backward_of_dx": (5, 2, 0),
+    "backward_of_dgain": (3, 2, 0),
+    "backward_of_dbias": (2, 2, 0),
+    "backward_of_dgain_dbias": (4, 2, 0),
     "backward": (7, 2, 0),
     "plain_forward": (3, 2, 1),
     "plain_backward": (4, 2, 0),
@@ -29,7 +32,7 @@ LayerNormGradients = _module.LayerNormGradients
 
 
 def _forward(x, gain, bias, eps) -> LayerNormForward:
-    if not (_usable(x, gain, bias)):
+    if not _usable(x, gain, bias):
         return _of._forward(x, gain, bias, eps)
     _given = (x, gain, bias, eps)
     C = x.shape[1]
@@ -41,16 +44,81 @@ def _forward(x, gain, bias, eps) -> LayerNormForward:
     inv_std = x.new_empty(N, 1)
     xhat = x.new_empty(N, C)
     y = x.new_empty(N, C)
-    if not _run(
-        "forward", (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
+    _done = _run(
+        "forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
         (C, N, eps),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return LayerNormForward(y, gain, inv_std, xhat)
 
 
+def _backward_of_dx(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx",
+        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return LayerNormGradients(dx, None, None)
+
+
+def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dgain = dy.new_empty(C)
+    _done = _run("backward_of_dgain", (dy.contiguous(), xhat.contiguous(), dgain), (C, N))
+    if not _done:
+        return _of._backward(*_given)
+    return LayerNormGradients(None, dgain, None)
+
+
+def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dbias = dy.new_empty(C)
+    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N))
+    if not _done:
+        return _of._backward(*_given)
+    return LayerNormGradients(None, None, dbias)
+
+
+def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
+    _given = (dy, gain, inv_std, xhat, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain_dbias",
+        (dy.contiguous(), xhat.contiguous(), dgain, dbias),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return LayerNormGradients(None, dgain, dbias)
+
+
 def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
-    if not (needs[0] and needs[1] and needs[2] and _usable(dy, gain, inv_std, xhat)):
+    if not _usable(dy, gain, inv_std, xhat):
+        return _of._backward(dy, gain, inv_std, xhat, needs)
+    if needs[0] and not needs[1] and not needs[2]:
+        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
+    if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     C = dy.shape[1]
@@ -58,37 +126,50 @@ def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
     dgain = dy.new_empty(C)
     dbias = dy.new_empty(C)
     dx = dy.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dgain, dbias, dx),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            xhat.contiguous(),
+            dgain,
+            dbias,
+            dx,
+        ),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return LayerNormGradients(dx, dgain, dbias)
 
 
 def _plain_forward(x, eps) -> tuple:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._plain_forward(x, eps)
     _given = (x, eps)
     C = x.shape[1]
     N = x.shape[0]
     inv_std = x.new_empty(N, 1)
     xhat = x.new_empty(N, C)
-    if not _run("plain_forward", (x.contiguous(), inv_std, xhat), (C, N, eps)):
+    _done = _run("plain_forward", (x.contiguous(), inv_std, xhat), (C, N, eps))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (xhat, inv_std,)
+    return (xhat, inv_std)
 
 
 def _plain_backward(dy, inv_std, y) -> tuple:
-    if not (_usable(dy, inv_std, y)):
+    if not _usable(dy, inv_std, y):
         return _of._plain_backward(dy, inv_std, y)
     _given = (dy, inv_std, y)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run(
-        "plain_backward", (dy.contiguous(), inv_std.contiguous(), y.contiguous(), dx), (C, N),
-    ):
+    _done = _run(
+        "plain_backward",
+        (dy.contiguous(), inv_std.contiguous(), y.contiguous(), dx),
+        (C, N),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None,)
+    return (dx, None, None)

@@ -7,9 +7,8 @@ Each function is that of ``leaky_relu.py`` with the same name, which is called w
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import leaky_relu as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ LeakyReluGradients = _module.LeakyReluGradients
 
 
 def _forward(x, negative_slope) -> LeakyReluForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x, negative_slope)
     _given = (x, negative_slope)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N, negative_slope)):
+    _done = _run("forward", (x.contiguous(), y), (N, negative_slope))
+    if not _done:
         return _of._forward(*_given)
     return LeakyReluForward(y, x, negative_slope)
 
 
 def _backward(dy, x, negative_slope) -> LeakyReluGradients:
-    if not (_usable(dy, x)):
+    if not _usable(dy, x):
         return _of._backward(dy, x, negative_slope)
     _given = (dy, x, negative_slope)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, negative_slope)):
+    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, negative_slope))
+    if not _done:
         return _of._backward(*_given)
     return LeakyReluGradients(dx)

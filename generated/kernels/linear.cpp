@@ -3,20 +3,25 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias,
     const Real* __restrict product_1,
     Real* __restrict y,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias, product_1, y, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -27,60 +32,31 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias,
-    const float* __restrict product_1,
-    float* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias, product_1, y, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias,
-    const double* __restrict product_1,
-    double* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias, product_1, y, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dbias(
     const Real* __restrict dy,
     Real* __restrict dbias,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dbias
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         Scratch<double> dbias_parts_memory(threads * size_H, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_part = dbias_parts + thread * size_H;
             Scratch<Real> dbias_block_memory(size_H, 0);
             Real* __restrict dbias_block = dbias_block_memory.entries;
@@ -99,41 +75,97 @@ static int backward(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    float* __restrict dbias,
+extern "C" int backward_of_dweight_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dy, dbias, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_H, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_H;
+            Scratch<Real> dbias_block_memory(size_H, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dy,
-    double* __restrict dbias,
+extern "C" int backward(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dy, dbias, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_H, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_H;
+            Scratch<Real> dbias_block_memory(size_H, 0);
+            Real* __restrict dbias_block = dbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_block_memory, dbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
-}
+    return DONE;
+} CAUGHT
 

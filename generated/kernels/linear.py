@@ -7,9 +7,8 @@ Each function is that of ``linear.py`` with the same name, which is called where
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import linear as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,38 +19,72 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 0),
+    "backward_of_dbias": (2, 2, 0),
+    "backward_of_dweight_dbias": (2, 2, 0),
     "backward": (2, 2, 0),
 }).run
 LinearForward = _module.LinearForward
 LinearGradients = _module.LinearGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(x, weight, bias) -> LinearForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, weight, bias)):
+    if not _usable(x, weight, bias):
         return _of._forward(x, weight, bias)
     _given = (x, weight, bias)
     H = weight.shape[1]
-    K = x.shape[1]
     N = x.shape[0]
     if bias is None:
         bias = x.new_full((), 0).expand(H)
     product_1 = x @ weight
     y = x.new_empty(N, H)
-    if not _run("forward", (bias.contiguous(), product_1.contiguous(), y), (H, N)):
+    _done = _run("forward", (bias.contiguous(), product_1.contiguous(), y), (H, N))
+    if not _done:
         return _of._forward(*_given)
     return LinearForward(y, x, weight)
 
 
+def _backward_of_dbias(dy, x, weight, needs):
+    _given = (dy, x, weight, needs)
+    H = dy.shape[1]
+    N = dy.shape[0]
+    dbias = dy.new_empty(H)
+    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (H, N))
+    if not _done:
+        return _of._backward(*_given)
+    return LinearGradients(None, None, dbias)
+
+
+def _backward_of_dweight_dbias(dy, x, weight, needs):
+    _given = (dy, x, weight, needs)
+    H = dy.shape[1]
+    N = dy.shape[0]
+    dweight = x.mT @ dy
+    dbias = dy.new_empty(H)
+    _done = _run("backward_of_dweight_dbias", (dy.contiguous(), dbias), (H, N))
+    if not _done:
+        return _of._backward(*_given)
+    return LinearGradients(None, dweight, dbias)
+
+
+@_uncast
 def _backward(dy, x, weight, needs) -> LinearGradients:
-    if not (needs[0] and needs[1] and needs[2] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, weight)):
+    if not _usable(dy, x, weight):
+        return _of._backward(dy, x, weight, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _backward_of_dbias(dy, x, weight, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _backward_of_dweight_dbias(dy, x, weight, needs)
+    if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, x, weight, needs)
     _given = (dy, x, weight, needs)
     H = dy.shape[1]
-    K = x.shape[1]
     N = dy.shape[0]
     dx = dy @ weight.mT
     dweight = x.mT @ dy
     dbias = dy.new_empty(H)
-    if not _run("backward", (dy.contiguous(), dbias), (H, N)):
+    _done = _run("backward", (dy.contiguous(), dbias), (H, N))
+    if not _done:
         return _of._backward(*_given)
     return LinearGradients(dx, dweight, dbias)

@@ -3,14 +3,13 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict target,
     const Real* __restrict x,
     Real* __restrict loss,
     const int64_t size_N,
     const int threads
-) {
+) try {
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
     // sum_1
@@ -20,7 +19,13 @@ static int forward(
         const int64_t work = size_N;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
@@ -39,57 +44,104 @@ static int forward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict loss,
+extern "C" int backward_of_dx(
+    const Real* __restrict dloss,
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<float>(
-            target, x, loss, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dx_now = (-(steady_1 * tanh((target[i_N] - x[i_N]))));
+                        dx[i_N] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict loss,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dtarget,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<double>(
-            target, x, loss, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_N));
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dtarget_now = (-(-(steady_1 * tanh((target[i_N] - x[i_N])))));
+                        dtarget[i_N] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict target,
     const Real* __restrict x,
@@ -97,13 +149,19 @@ static int backward(
     Real* __restrict dtarget,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx, dtarget
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -118,44 +176,215 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict dx,
-    float* __restrict dtarget,
+extern "C" int loss_and_dx_dtarget(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, target, x, dx, dtarget, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dx, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_N, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
+                            const Real dx_now = (-(number_1 * tanh((target[i_N] - x[i_N]))));
+                            dx[i_N] = dx_now;
+                            const Real dtarget_now = (-dx_now);
+                            dtarget[i_N] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict dx,
-    double* __restrict dtarget,
+extern "C" int loss_and_dx(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    Real* __restrict loss,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, target, x, dx, dtarget, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
+                            const Real dx_now = (-(number_1 * tanh((target[i_N] - x[i_N]))));
+                            dx[i_N] = dx_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int loss_and_dtarget(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dtarget,
+    Real* __restrict loss,
+    const int64_t size_N,
+    const int threads
+) try {
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_N)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
+                            const Real dtarget_now = (-(-(number_1 * tanh((target[i_N] - x[i_N])))));
+                            dtarget[i_N] = dtarget_now;
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

@@ -7,45 +7,139 @@ Each function is that of ``log_cosh.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import log_cosh as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "42d41aa4d51eed2c6a6dd64385074f2e33b37361d596975dd50b27e331b9a89e",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "LogCoshFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
+    "backward_of_dx": (4, 1, 0),
+    "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
+    "loss_and_dx_dtarget": (5, 1, 0),
+    "loss_and_dx": (4, 1, 0),
+    "loss_and_dtarget": (4, 1, 0),
 }).run
 LogCoshForward = _module.LogCoshForward
 LogCoshGradients = _module.LogCoshGradients
 
 
 def _forward(x, target) -> LogCoshForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target)
     _given = (x, target)
     N = x.shape[0]
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), loss), (N,)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), loss), (N,))
+    if not _done:
         return _of._forward(*_given)
     return LogCoshForward(loss, x, target)
 
 
+def _backward_of_dx(dloss, x, target, needs):
+    _given = (dloss, x, target, needs)
+    N = x.shape[0]
+    dx = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dx",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return LogCoshGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, x, target, needs):
+    _given = (dloss, x, target, needs)
+    N = x.shape[0]
+    dtarget = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return LogCoshGradients(None, dtarget)
+
+
 def _backward(dloss, x, target, needs) -> LogCoshGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, x, target)):
+    if not _usable(dloss, x, target):
+        return _of._backward(dloss, x, target, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, x, target, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, x, target, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
     dx = dloss.new_empty(N)
     dtarget = dloss.new_empty(N)
-    if not _run(
-        "backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget), (N,),
-    ):
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+        (N,),
+    )
+    if not _done:
         return _of._backward(*_given)
     return LogCoshGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    dtarget = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), dx, dtarget, loss),
+        (N,),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget)
+
+
+def _loss_and_dx(x, target):
+    N = x.shape[0]
+    dx = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (N,))
+    if not _done:
+        return None
+    return (loss, dx, None)
+
+
+def _loss_and_dtarget(x, target):
+    N = x.shape[0]
+    dtarget = x.new_empty(N)
+    loss = x.new_empty(())
+    _done = _run("loss_and_dtarget", (target.contiguous(), x.contiguous(), dtarget, loss), (N,))
+    if not _done:
+        return None
+    return (loss, None, dtarget)
+
+
+def _takes_plain(x, target) -> bool:
+    return False
+
+
+LogCoshFunction = _AtOnce(
+    _of.LogCoshFunction,
+    _takes_plain,
+    {
+        (True, True): _loss_and_dx_dtarget,
+        (True, False): _loss_and_dx,
+        (False, True): _loss_and_dtarget,
+    },
+    {
+    },
+)

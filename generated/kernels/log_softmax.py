@@ -7,9 +7,8 @@ Each function is that of ``log_softmax.py`` with the same name, which is called 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import log_softmax as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,24 +26,26 @@ LogSoftmaxGradients = _module.LogSoftmaxGradients
 
 
 def _forward(x) -> LogSoftmaxForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x)
     _given = (x,)
     C = x.shape[1]
     N = x.shape[0]
     y = x.new_empty(N, C)
-    if not _run("forward", (x.contiguous(), y), (C, N)):
+    _done = _run("forward", (x.contiguous(), y), (C, N))
+    if not _done:
         return _of._forward(*_given)
     return LogSoftmaxForward(y)
 
 
 def _backward(dy, y) -> LogSoftmaxGradients:
-    if not (_usable(dy, y)):
+    if not _usable(dy, y):
         return _of._backward(dy, y)
     _given = (dy, y)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N)):
+    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N))
+    if not _done:
         return _of._backward(*_given)
     return LogSoftmaxGradients(dx)

@@ -3,19 +3,24 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict x,
     Real* __restrict y,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, y, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 Real x_max_raw_now = -infinity;
@@ -31,7 +36,7 @@ static int forward(
                 const Real x_max_raw_here = unless(x_max_raw_unordered, x_max_raw_now);
                 double sum_1_sum = 0;
                 {
-                    const auto steady_1 = ((absolute(x_max_raw_here) == Real(infinity)) ? Real(0) : x_max_raw_here);
+                    const auto steady_1 = choose((absolute(x_max_raw_here) == Real(infinity)), Real(0), x_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_1_now = 0;
@@ -43,48 +48,15 @@ static int forward(
                     }
                 }
                 const Real sum_1_here = Real(sum_1_sum);
-                const Real y_here = (((absolute(x_max_raw_here) == Real(infinity)) ? Real(0) : x_max_raw_here) + log(sum_1_here));
+                const Real y_here = (choose((absolute(x_max_raw_here) == Real(infinity)), Real(0), x_max_raw_here) + log(sum_1_here));
                 y[i_N] = y_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict x,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            x, y, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict x,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            x, y, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict x,
     const Real* __restrict y,
@@ -92,12 +64,18 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, x, y, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -110,44 +88,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict x,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, x, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict x,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, x, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

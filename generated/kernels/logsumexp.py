@@ -7,9 +7,8 @@ Each function is that of ``logsumexp.py`` with the same name, which is called wh
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import logsumexp as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,24 +26,26 @@ LogsumexpGradients = _module.LogsumexpGradients
 
 
 def _forward(x) -> LogsumexpForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x)
     _given = (x,)
     C = x.shape[1]
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (C, N)):
+    _done = _run("forward", (x.contiguous(), y), (C, N))
+    if not _done:
         return _of._forward(*_given)
     return LogsumexpForward(y, x)
 
 
 def _backward(dy, x, y) -> LogsumexpGradients:
-    if not (_usable(dy, x, y)):
+    if not _usable(dy, x, y):
         return _of._backward(dy, x, y)
     _given = (dy, x, y)
     C = x.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run("backward", (dy.contiguous(), x.contiguous(), y.contiguous(), dx), (C, N)):
+    _done = _run("backward", (dy.contiguous(), x.contiguous(), y.contiguous(), dx), (C, N))
+    if not _done:
         return _of._backward(*_given)
     return LogsumexpGradients(dx)

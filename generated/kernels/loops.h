@@ -9,8 +9,15 @@
 #include <new>
 #include <omp.h>
 
+// The format that a file is built for; float where an editor looks at it.
+#ifndef REAL
+#define REAL float
+#endif
+using Real = REAL;
+
 // What a kernel answers.
 enum { DONE = 0, OUT_OF_RANGE = 1, NO_MEMORY = 2 };
+#define CAUGHT catch (...) { return NO_MEMORY; }
 
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(GRADFORM_SCALAR)
 #define VECTOR __attribute__((simd("notinbranch")))
@@ -40,76 +47,81 @@ static inline double absolute(double x) { return __builtin_fabs(x); }
 static inline float absolute(float x) { return __builtin_fabsf(x); }
 static const float infinity = __builtin_inff();
 
-template <class Real> static inline Real square(Real x) { return x * x; }
-template <class Real> static inline Real cube(Real x) { return x * x * x; }
-template <class Real> static inline Real sign(Real x) { return Real(x > 0) - Real(x < 0); }
+template <class T> static inline T square(T x) { return x * x; }
+template <class T> static inline T cube(T x) { return x * x * x; }
+template <class T> static inline T sign(T x) { return T(x > 0) - T(x < 0); }
 // What is no number stays none, as in torch.
-template <class Real> static inline Real larger(Real x, Real y) { return x > y || x != x ? x : y; }
-template <class Real> static inline Real smaller(Real x, Real y) { return x < y || x != x ? x : y; }
-template <class Real> static inline Real unless(int unordered, Real x) {
-    return unordered ? Real(__builtin_nanf("")) : x;
+template <class T> static inline T larger(T x, T y) {
+    const T most = x > y ? x : y;
+    return x != x ? x : most;
+}
+template <class T> static inline T smaller(T x, T y) {
+    const T least = x < y ? x : y;
+    return x != x ? x : least;
+}
+// Both are computed, as a vector does: no loop has a branch.
+template <class T> static inline T choose(bool condition, T yes, T no) {
+    return condition ? yes : no;
+}
+template <class T> static inline T unless(int unordered, T x) {
+    return unordered ? T(__builtin_nanf("")) : x;
 }
 static inline int64_t smaller_size(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // An array for one thread.
-template <class Real> class Scratch {
+template <class T> class Scratch {
 public:
-    Scratch(int64_t count, Real first) : Scratch(count) { fill(first); }
+    Scratch(int64_t count, T first) : Scratch(count) { fill(first); }
     explicit Scratch(int64_t count) : count(count) {
-        const size_t bytes = (size_t(count) * sizeof(Real) + 63) / 64 * 64;
-        entries = static_cast<Real*>(aligned_alloc(64, bytes ? bytes : 64));
+        const size_t bytes = (size_t(count) * sizeof(T) + 63) / 64 * 64;
+        entries = static_cast<T*>(aligned_alloc(64, bytes ? bytes : 64));
         if (!entries) throw std::bad_alloc();
     }
     ~Scratch() { free(entries); }
     Scratch(const Scratch&) = delete;
-    void fill(Real value) {
+    void fill(T value) {
         for (int64_t i = 0; i < count; ++i) entries[i] = value;
     }
-    Real* entries;
+    T* entries;
     int64_t count;
 };
 
-template <class Real> static void add_block(Scratch<Real>& block, double* total) {
-    for (int64_t i = 0; i < block.count; ++i) {
-        total[i] += double(block.entries[i]);
-        block.entries[i] = 0;
+template <class T> static void add_block(Scratch<T>& block, double* total) {
+    T* __restrict entries = block.entries;
+    double* __restrict sums = total;
+    const int64_t count = block.count;
+    for (int64_t i = 0; i < count; ++i) {
+        sums[i] += double(entries[i]);
+        entries[i] = 0;
     }
 }
 
 // What each thread has of a reduction, put together in the order of the threads.
-template <class Real>
-static void sum_of_parts(const double* parts, int threads, int64_t count, Real* result) {
+template <class T>
+static void sum_of_parts(const double* parts, int threads, int64_t count, T* result) {
     for (int64_t i = 0; i < count; ++i) {
         double total = 0;
         for (int t = 0; t < threads; ++t) total += parts[t * count + i];
-        result[i] = Real(total);
+        result[i] = T(total);
     }
 }
-template <class Real>
-static void max_of_parts(const Real* parts, int threads, int64_t count, Real* result) {
+template <class T>
+static void max_of_parts(const T* parts, int threads, int64_t count, T* result) {
     for (int64_t i = 0; i < count; ++i) {
-        Real most = parts[i];
+        T most = parts[i];
         for (int t = 1; t < threads; ++t) most = larger(most, parts[t * count + i]);
         result[i] = most;
     }
 }
 
-// The rows in as many pieces as there are threads; below some work one thread is faster.
-template <class Rows> static void parallel(int64_t rows, int64_t work, int threads, Rows piece) {
-    if (threads <= 1 || work < 32768 || rows < 2) {
-        piece(0, 0, rows);
-        return;
-    }
-#pragma omp parallel num_threads(threads)
-    {
-        const int64_t thread = omp_get_thread_num(), count = omp_get_num_threads();
-        piece(int(thread), rows * thread / count, rows * (thread + 1) / count);
-    }
+// Among how many threads rows are shared; below some work one thread is faster.
+static inline int threads_for(int64_t rows, int64_t work, int threads) {
+    return work < 32768 || rows < 2 || threads < 1 ? 1 : threads;
 }
 
 // Whether all labels lie inside of their axis.
 static inline bool in_range(const int64_t* labels, int64_t count, int64_t size) {
-    bool inside = true;
-    for (int64_t i = 0; i < count; ++i) inside &= labels[i] >= 0 && labels[i] < size;
-    return inside;
+    int64_t outside = 0;
+    for (int64_t i = 0; i < count; ++i) outside |= (labels[i] < 0) | (labels[i] >= size);
+    return outside == 0;
 }

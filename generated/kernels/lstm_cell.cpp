@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias_hh,
     const Real* __restrict bias_ih,
     const Real* __restrict c,
@@ -21,12 +20,18 @@ static int forward(
     const int64_t size_N,
     const int64_t size_State,
     const int threads
-) {
+) try {
     // i, f, g, o, shown
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, size_Gate, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -45,13 +50,19 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     // y__
     {
         const int64_t rows = size_State * size_N;
         const int64_t work = size_H * size_N * size_State;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, i, f, g, o, shown, y__, size_H, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row % size_N;
                 const int64_t i_State = (row / size_N);
@@ -60,72 +71,17 @@ static int forward(
                     const auto steady_2 = (i_State == 1);
                     #pragma omp simd
                     for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y___now = ((Real(0) + (steady_1 ? (o[(i_N) * size_H + i_H] * shown[(i_N) * size_H + i_H]) : Real(0))) + (steady_2 ? ((c[(i_N) * size_H + i_H] * f[(i_N) * size_H + i_H]) + (g[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H])) : Real(0)));
+                        const Real y___now = ((Real(0) + choose(steady_1, (o[(i_N) * size_H + i_H] * shown[(i_N) * size_H + i_H]), Real(0))) + choose(steady_2, ((c[(i_N) * size_H + i_H] * f[(i_N) * size_H + i_H]) + (g[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H])), Real(0)));
                         y__[((i_State) * size_N + i_N) * size_H + i_H] = y___now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias_hh,
-    const float* __restrict bias_ih,
-    const float* __restrict c,
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    float* __restrict i,
-    float* __restrict f,
-    float* __restrict g,
-    float* __restrict o,
-    float* __restrict shown,
-    float* __restrict y__,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, y__, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias_hh,
-    const double* __restrict bias_ih,
-    const double* __restrict c,
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    double* __restrict i,
-    double* __restrict f,
-    double* __restrict g,
-    double* __restrict o,
-    double* __restrict shown,
-    double* __restrict y__,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, y__, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     const Real* __restrict c,
     const Real* __restrict dy,
     const Real* __restrict f,
@@ -141,14 +97,20 @@ static int backward(
     const int64_t size_N,
     const int64_t size_State,
     const int threads
-) {
+) try {
     Scratch<Real> dcell_memory(size_N * size_H);
     Real* __restrict dcell = dcell_memory.entries;
     // dcell, dc
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -161,7 +123,7 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     // dpre, dbias_ih
     {
@@ -169,7 +131,13 @@ static int backward(
         const int64_t work = size_Gate * size_H * size_N;
         Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows, dbias_ih_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_Gate = row % size_Gate;
@@ -183,73 +151,103 @@ static int backward(
                         const int64_t stop = smaller_size(block + 1024, size_H);
                         #pragma omp simd
                         for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dpre_now = ((((Real(0) + (steady_1 ? ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))) : Real(0))) + (steady_2 ? (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])) : Real(0))) + (steady_3 ? (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))) : Real(0))) + (steady_4 ? (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])) : Real(0)));
+                            const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
                             dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
                             dbias_ih_part[(i_Gate) * size_H + i_H] += double(dpre_now);
                         }
                     }
                 }
             }
-        });
+        }
         sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict c,
-    const float* __restrict dy,
-    const float* __restrict f,
-    const float* __restrict g,
-    const float* __restrict i,
-    const float* __restrict o,
-    const float* __restrict shown,
-    float* __restrict dc,
-    float* __restrict dpre,
-    float* __restrict dbias_ih,
+extern "C" int backward(
+    const Real* __restrict c,
+    const Real* __restrict dy,
+    const Real* __restrict f,
+    const Real* __restrict g,
+    const Real* __restrict i,
+    const Real* __restrict o,
+    const Real* __restrict shown,
+    Real* __restrict dc,
+    Real* __restrict dpre,
+    Real* __restrict dbias_ih,
     const int64_t size_Gate,
     const int64_t size_H,
     const int64_t size_N,
     const int64_t size_State,
     const int threads
-) {
-    try {
-        return backward<float>(
-            c, dy, f, g, i, o, shown, dc, dpre, dbias_ih, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> dcell_memory(size_N * size_H);
+    Real* __restrict dcell = dcell_memory.entries;
+    // dcell, dc
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dcell_now = (dy[((1) * size_N + i_N) * size_H + i_H] + ((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * (Real(1) - square(shown[(i_N) * size_H + i_H]))));
+                        dcell[(i_N) * size_H + i_H] = dcell_now;
+                        const Real dc_now = (dcell_now * f[(i_N) * size_H + i_H]);
+                        dc[(i_N) * size_H + i_H] = dc_now;
+                    }
+                }
+            }
+        }
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict c,
-    const double* __restrict dy,
-    const double* __restrict f,
-    const double* __restrict g,
-    const double* __restrict i,
-    const double* __restrict o,
-    const double* __restrict shown,
-    double* __restrict dc,
-    double* __restrict dpre,
-    double* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            c, dy, f, g, i, o, shown, dc, dpre, dbias_ih, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dpre, dbias_ih
+    {
+        const int64_t rows = size_N * size_Gate;
+        const int64_t work = size_Gate * size_H * size_N;
+        Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
+        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows, dbias_ih_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_Gate = row % size_Gate;
+                const int64_t i_N = (row / size_Gate);
+                {
+                    const auto steady_1 = (i_Gate == 2);
+                    const auto steady_2 = (i_Gate == 0);
+                    const auto steady_3 = (i_Gate == 1);
+                    const auto steady_4 = (i_Gate == 3);
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
+                            dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
+                            dbias_ih_part[(i_Gate) * size_H + i_H] += double(dpre_now);
+                        }
+                    }
+                }
+            }
+        }
+        sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict c,
     const Real* __restrict product_1,
     const Real* __restrict product_2,
@@ -264,12 +262,18 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_State,
     const int threads
-) {
+) try {
     // i, f, g, o, shown
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, product_1, product_2, i, f, g, o, shown, size_Gate, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -288,13 +292,19 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     // y__
     {
         const int64_t rows = size_State * size_N;
         const int64_t work = size_H * size_N * size_State;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, i, f, g, o, shown, y__, size_H, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row % size_N;
                 const int64_t i_State = (row / size_N);
@@ -303,68 +313,17 @@ static int plain_forward(
                     const auto steady_2 = (i_State == 1);
                     #pragma omp simd
                     for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y___now = ((Real(0) + (steady_1 ? (o[(i_N) * size_H + i_H] * shown[(i_N) * size_H + i_H]) : Real(0))) + (steady_2 ? ((c[(i_N) * size_H + i_H] * f[(i_N) * size_H + i_H]) + (g[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H])) : Real(0)));
+                        const Real y___now = ((Real(0) + choose(steady_1, (o[(i_N) * size_H + i_H] * shown[(i_N) * size_H + i_H]), Real(0))) + choose(steady_2, ((c[(i_N) * size_H + i_H] * f[(i_N) * size_H + i_H]) + (g[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H])), Real(0)));
                         y__[((i_State) * size_N + i_N) * size_H + i_H] = y___now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict c,
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    float* __restrict i,
-    float* __restrict f,
-    float* __restrict g,
-    float* __restrict o,
-    float* __restrict shown,
-    float* __restrict y__,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            c, product_1, product_2, i, f, g, o, shown, y__, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict c,
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    double* __restrict i,
-    double* __restrict f,
-    double* __restrict g,
-    double* __restrict o,
-    double* __restrict shown,
-    double* __restrict y__,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            c, product_1, product_2, i, f, g, o, shown, y__, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
     const Real* __restrict c,
     const Real* __restrict dy,
     const Real* __restrict f,
@@ -379,14 +338,20 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_State,
     const int threads
-) {
+) try {
     Scratch<Real> dcell_memory(size_N * size_H);
     Real* __restrict dcell = dcell_memory.entries;
     // dcell, dc
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -399,13 +364,19 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     // dpre
     {
         const int64_t rows = size_N * size_Gate;
         const int64_t work = size_Gate * size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_Gate = row % size_Gate;
                 const int64_t i_N = (row / size_Gate);
@@ -416,63 +387,87 @@ static int plain_backward(
                     const auto steady_4 = (i_Gate == 3);
                     #pragma omp simd
                     for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dpre_now = ((((Real(0) + (steady_1 ? ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))) : Real(0))) + (steady_2 ? (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])) : Real(0))) + (steady_3 ? (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))) : Real(0))) + (steady_4 ? (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])) : Real(0)));
+                        const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
                         dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_backward_float(
-    const float* __restrict c,
-    const float* __restrict dy,
-    const float* __restrict f,
-    const float* __restrict g,
-    const float* __restrict i,
-    const float* __restrict o,
-    const float* __restrict shown,
-    float* __restrict dc,
-    float* __restrict dpre,
+extern "C" int plain_backward(
+    const Real* __restrict c,
+    const Real* __restrict dy,
+    const Real* __restrict f,
+    const Real* __restrict g,
+    const Real* __restrict i,
+    const Real* __restrict o,
+    const Real* __restrict shown,
+    Real* __restrict dc,
+    Real* __restrict dpre,
     const int64_t size_Gate,
     const int64_t size_H,
     const int64_t size_N,
     const int64_t size_State,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            c, dy, f, g, i, o, shown, dc, dpre, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    Scratch<Real> dcell_memory(size_N * size_H);
+    Real* __restrict dcell = dcell_memory.entries;
+    // dcell, dc
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dcell_now = (dy[((1) * size_N + i_N) * size_H + i_H] + ((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * (Real(1) - square(shown[(i_N) * size_H + i_H]))));
+                        dcell[(i_N) * size_H + i_H] = dcell_now;
+                        const Real dc_now = (dcell_now * f[(i_N) * size_H + i_H]);
+                        dc[(i_N) * size_H + i_H] = dc_now;
+                    }
+                }
+            }
+        }
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict c,
-    const double* __restrict dy,
-    const double* __restrict f,
-    const double* __restrict g,
-    const double* __restrict i,
-    const double* __restrict o,
-    const double* __restrict shown,
-    double* __restrict dc,
-    double* __restrict dpre,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            c, dy, f, g, i, o, shown, dc, dpre, size_Gate, size_H, size_N, size_State, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dpre
+    {
+        const int64_t rows = size_N * size_Gate;
+        const int64_t work = size_Gate * size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_Gate = row % size_Gate;
+                const int64_t i_N = (row / size_Gate);
+                {
+                    const auto steady_1 = (i_Gate == 2);
+                    const auto steady_2 = (i_Gate == 0);
+                    const auto steady_3 = (i_Gate == 1);
+                    const auto steady_4 = (i_Gate == 3);
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
+                        dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

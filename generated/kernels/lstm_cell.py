@@ -7,9 +7,8 @@ Each function is that of ``lstm_cell.py`` with the same name, which is called wh
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import lstm_cell as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,16 +19,20 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (11, 4, 0),
+    "backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh": (10, 4, 0),
     "backward": (10, 4, 0),
     "plain_forward": (9, 4, 0),
+    "plain_backward_of_dh_dc_dweight_ih_dweight_hh": (9, 4, 0),
     "plain_backward": (9, 4, 0),
 }).run
 LSTMCellForward = _module.LSTMCellForward
 LSTMCellGradients = _module.LSTMCellGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)):
+    if not _usable(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
         return _of._forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
     _given = (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
     State = 2
@@ -37,7 +40,6 @@ def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward
     Gate = 4
     H = h.shape[1]
     P = weight_ih.shape[0]
-    K = x.shape[1]
     if bias_ih is None:
         bias_ih = x.new_full((), 0).expand(P)
     if bias_hh is None:
@@ -50,33 +52,100 @@ def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward
     o = x.new_empty(N, H)
     shown = x.new_empty(N, H)
     y__ = x.new_empty(State, N, H)
-    if not _run(
+    _done = _run(
         "forward",
-        (bias_hh.contiguous(), bias_ih.contiguous(), c.contiguous(), product_1.contiguous(), product_2.contiguous(), i, f, g, o, shown, y__),
+        (
+            bias_hh.contiguous(),
+            bias_ih.contiguous(),
+            c.contiguous(),
+            product_1.contiguous(),
+            product_2.contiguous(),
+            i,
+            f,
+            g,
+            o,
+            shown,
+            y__,
+        ),
         (Gate, H, N, State),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return LSTMCellForward(y__, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
-def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and needs[6] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)):
-        return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
+def _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
+):
     _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     N = dy.shape[1]
     Gate = 4
     H = dy.shape[2]
-    K = x.shape[1]
     P = weight_ih.shape[0]
     State = dy.shape[0]
     dc = dy.new_empty(N, H)
     dpre = dy.new_empty(N, P)
     dbias_ih = dy.new_empty(P)
-    if not _run(
-        "backward",
-        (c.contiguous(), dy.contiguous(), f.contiguous(), g.contiguous(), i.contiguous(), o.contiguous(), shown.contiguous(), dc, dpre, dbias_ih),
+    _done = _run(
+        "backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh",
+        (
+            c.contiguous(),
+            dy.contiguous(),
+            f.contiguous(),
+            g.contiguous(),
+            i.contiguous(),
+            o.contiguous(),
+            shown.contiguous(),
+            dc,
+            dpre,
+            dbias_ih,
+        ),
         (Gate, H, N, State),
-    ):
+    )
+    if not _done:
+        return _of._backward(*_given)
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    return LSTMCellGradients(None, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
+
+
+@_uncast
+def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
+    if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
+        return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
+    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and needs[6]:
+        return _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+            dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
+        )
+    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and needs[6]):
+        return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
+    _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
+    N = dy.shape[1]
+    Gate = 4
+    H = dy.shape[2]
+    P = weight_ih.shape[0]
+    State = dy.shape[0]
+    dc = dy.new_empty(N, H)
+    dpre = dy.new_empty(N, P)
+    dbias_ih = dy.new_empty(P)
+    _done = _run(
+        "backward",
+        (
+            c.contiguous(),
+            dy.contiguous(),
+            f.contiguous(),
+            g.contiguous(),
+            i.contiguous(),
+            o.contiguous(),
+            shown.contiguous(),
+            dc,
+            dpre,
+            dbias_ih,
+        ),
+        (Gate, H, N, State),
+    )
+    if not _done:
         return _of._backward(*_given)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
@@ -85,16 +154,15 @@ def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LS
     return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
 
 
+@_uncast
 def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, h, c, weight_ih, weight_hh)):
+    if not _usable(x, h, c, weight_ih, weight_hh):
         return _of._plain_forward(x, h, c, weight_ih, weight_hh)
     _given = (x, h, c, weight_ih, weight_hh)
     State = 2
     N = x.shape[0]
     Gate = 4
     H = h.shape[1]
-    K = x.shape[1]
-    P = weight_ih.shape[0]
     product_1 = x @ weight_ih.mT
     product_2 = h @ weight_hh.mT
     i = x.new_empty(N, H)
@@ -103,35 +171,87 @@ def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     o = x.new_empty(N, H)
     shown = x.new_empty(N, H)
     y__ = x.new_empty(State, N, H)
-    if not _run(
+    _done = _run(
         "plain_forward",
         (c.contiguous(), product_1.contiguous(), product_2.contiguous(), i, f, g, o, shown, y__),
         (Gate, H, N, State),
-    ):
+    )
+    if not _done:
         return _of._plain_forward(*_given)
-    return (y__, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,)
+    return (y__, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
+def _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
+    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
+):
+    _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
+    N = dy.shape[1]
+    Gate = 4
+    H = dy.shape[2]
+    P = weight_ih.shape[0]
+    State = dy.shape[0]
+    dc = dy.new_empty(N, H)
+    dpre = dy.new_empty(N, P)
+    _done = _run(
+        "plain_backward_of_dh_dc_dweight_ih_dweight_hh",
+        (
+            c.contiguous(),
+            dy.contiguous(),
+            f.contiguous(),
+            g.contiguous(),
+            i.contiguous(),
+            o.contiguous(),
+            shown.contiguous(),
+            dc,
+            dpre,
+        ),
+        (Gate, H, N, State),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    return (None, dh, dc, dweight_ih, dweight_hh, None, None)
+
+
+@_uncast
 def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)):
+    if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
+        return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
+    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4]:
+        return _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
+            dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
+        )
+    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4]):
         return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     N = dy.shape[1]
     Gate = 4
     H = dy.shape[2]
-    K = x.shape[1]
     P = weight_ih.shape[0]
     State = dy.shape[0]
     dc = dy.new_empty(N, H)
     dpre = dy.new_empty(N, P)
-    if not _run(
+    _done = _run(
         "plain_backward",
-        (c.contiguous(), dy.contiguous(), f.contiguous(), g.contiguous(), i.contiguous(), o.contiguous(), shown.contiguous(), dc, dpre),
+        (
+            c.contiguous(),
+            dy.contiguous(),
+            f.contiguous(),
+            g.contiguous(),
+            i.contiguous(),
+            o.contiguous(),
+            shown.contiguous(),
+            dc,
+            dpre,
+        ),
         (Gate, H, N, State),
-    ):
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
     dweight_ih = dpre.mT @ x
     dweight_hh = dpre.mT @ h
-    return (dx, dh, dc, dweight_ih, dweight_hh, None, None,)
+    return (dx, dh, dc, dweight_ih, dweight_hh, None, None)

@@ -3,20 +3,25 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict mask,
     const Real* __restrict x,
     Real* __restrict y,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(mask, x, y, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             Scratch<Real> exp_x_chosen_shifted_memory(size_C, 0);
             Real* __restrict exp_x_chosen_shifted = exp_x_chosen_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
@@ -30,8 +35,8 @@ static int forward(
                         Real kept_now = 0;
                         #pragma omp simd reduction(+:kept_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            kept_now += ((mask[(i_N) * size_C + i_C] != Real(0)) ? Real(1) : Real(0));
-                            const Real peak_1_raw_value = ((mask[(i_N) * size_C + i_C] != Real(0)) ? x[(i_N) * size_C + i_C] : Real(-infinity));
+                            kept_now += choose((mask[(i_N) * size_C + i_C] != Real(0)), Real(1), Real(0));
+                            const Real peak_1_raw_value = choose((mask[(i_N) * size_C + i_C] != Real(0)), x[(i_N) * size_C + i_C], Real(-infinity));
                             peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                         }
@@ -42,13 +47,13 @@ static int forward(
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
                 double sum_2_sum = 0;
                 {
-                    const auto steady_1 = (((-peak_1_raw_here) == Real(infinity)) ? Real(0) : peak_1_raw_here);
+                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_2_now = 0;
                         #pragma omp simd reduction(+:sum_2_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_x_chosen_shifted_now = exp((((mask[(i_N) * size_C + i_C] != Real(0)) ? x[(i_N) * size_C + i_C] : Real(-infinity)) - steady_1));
+                            const Real exp_x_chosen_shifted_now = exp((choose((mask[(i_N) * size_C + i_C] != Real(0)), x[(i_N) * size_C + i_C], Real(-infinity)) - steady_1));
                             exp_x_chosen_shifted[i_C] = exp_x_chosen_shifted_now;
                             sum_2_now += exp_x_chosen_shifted_now;
                         }
@@ -57,7 +62,7 @@ static int forward(
                 }
                 const Real sum_2_here = Real(sum_2_sum);
                 {
-                    const auto steady_1 = (sum_2_here + ((kept_here == Real(0)) ? Real(1) : Real(0)));
+                    const auto steady_1 = (sum_2_here + choose((kept_here == Real(0)), Real(1), Real(0)));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         const Real y_now = (exp_x_chosen_shifted[i_C] / steady_1);
@@ -65,59 +70,30 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict mask,
-    const float* __restrict x,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            mask, x, y, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict mask,
-    const double* __restrict x,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            mask, x, y, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict y,
     Real* __restrict dx,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, y, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -142,42 +118,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``masked_softmax.py`` with the same name, which is call
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import masked_softmax as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,24 +26,26 @@ MaskedSoftmaxGradients = _module.MaskedSoftmaxGradients
 
 
 def _forward(x, mask) -> MaskedSoftmaxForward:
-    if not (_usable(x, mask)):
+    if not _usable(x, mask):
         return _of._forward(x, mask)
     _given = (x, mask)
     C = x.shape[1]
     N = x.shape[0]
     y = x.new_empty(N, C)
-    if not _run("forward", (mask.contiguous(), x.contiguous(), y), (C, N)):
+    _done = _run("forward", (mask.contiguous(), x.contiguous(), y), (C, N))
+    if not _done:
         return _of._forward(*_given)
     return MaskedSoftmaxForward(y)
 
 
 def _backward(dy, y) -> MaskedSoftmaxGradients:
-    if not (_usable(dy, y)):
+    if not _usable(dy, y):
         return _of._backward(dy, y)
     _given = (dy, y)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N)):
+    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N))
+    if not _done:
         return _of._backward(*_given)
     return MaskedSoftmaxGradients(dx)

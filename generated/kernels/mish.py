@@ -7,9 +7,8 @@ Each function is that of ``mish.py`` with the same name, which is called where n
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import mish as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ MishGradients = _module.MishGradients
 
 
 def _forward(x) -> MishForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x)
     _given = (x,)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N,)):
+    _done = _run("forward", (x.contiguous(), y), (N,))
+    if not _done:
         return _of._forward(*_given)
     return MishForward(y, x)
 
 
 def _backward(dy, x) -> MishGradients:
-    if not (_usable(dy, x)):
+    if not _usable(dy, x):
         return _of._backward(dy, x)
     _given = (dy, x)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,)):
+    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return MishGradients(dx)

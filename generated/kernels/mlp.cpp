@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict C,
     const int64_t* __restrict contexts,
     Real* __restrict embcat,
@@ -13,13 +12,19 @@ static int forward(
     const int64_t size_T,
     const int64_t size_V,
     const int threads
-) {
+) try {
     if (!in_range(contexts, size_N * size_T, size_V)) return OUT_OF_RANGE;
     // embcat
     {
         const int64_t rows = size_N * size_T;
         const int64_t work = size_E * size_N * size_T;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(C, contexts, embcat, size_E, size_T, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_N = (row / size_T);
@@ -32,51 +37,12 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict C,
-    const int64_t* __restrict contexts,
-    float* __restrict embcat,
-    const int64_t size_E,
-    const int64_t size_N,
-    const int64_t size_T,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            C, contexts, embcat, size_E, size_N, size_T, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict C,
-    const int64_t* __restrict contexts,
-    double* __restrict embcat,
-    const int64_t size_E,
-    const int64_t size_N,
-    const int64_t size_T,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            C, contexts, embcat, size_E, size_N, size_T, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int forward_2(
+extern "C" int forward_2(
     const Real* __restrict b1,
     const Real* __restrict bnbias,
     const Real* __restrict bngain,
@@ -88,9 +54,7 @@ static int forward_2(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real((double(size_N) - 1.0));
-    const Real number_2 = Real(eps);
+) try {
     Scratch<Real> sum_2_memory(size_H);
     Real* __restrict sum_2 = sum_2_memory.entries;
     Scratch<Real> sum_3_memory(size_H);
@@ -103,7 +67,13 @@ static int forward_2(
         const int64_t work = size_H * size_N;
         Scratch<double> sum_2_parts_memory(threads * size_H, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, rows, sum_2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_2_part = sum_2_parts + thread * size_H;
             Scratch<Real> sum_2_block_memory(size_H, 0);
             Real* __restrict sum_2_block = sum_2_block_memory.entries;
@@ -122,7 +92,7 @@ static int forward_2(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_2_parts, threads, size_H, sum_2);
     }
     // sum_3
@@ -131,7 +101,13 @@ static int forward_2(
         const int64_t work = size_H * size_N;
         Scratch<double> sum_3_parts_memory(threads * size_H, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, size_N, sum_2, rows, sum_3_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_3_part = sum_3_parts + thread * size_H;
             Scratch<Real> sum_3_block_memory(size_H, 0);
             Real* __restrict sum_3_block = sum_3_block_memory.entries;
@@ -150,7 +126,7 @@ static int forward_2(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_3_parts, threads, size_H, sum_3);
     }
     // sum_4
@@ -159,7 +135,13 @@ static int forward_2(
         const int64_t work = size_H * size_N;
         Scratch<double> sum_4_parts_memory(threads * size_H, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, size_N, sum_2, sum_3, rows, sum_4_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_4_part = sum_4_parts + thread * size_H;
             Scratch<Real> sum_4_block_memory(size_H, 0);
             Real* __restrict sum_4_block = sum_4_block_memory.entries;
@@ -178,7 +160,7 @@ static int forward_2(
                     add_block(sum_4_block_memory, sum_4_part);
                 }
             }
-        });
+        }
         sum_of_parts(sum_4_parts, threads, size_H, sum_4);
     }
     // hpreact_inv_std
@@ -186,7 +168,15 @@ static int forward_2(
         const int64_t tile = 2048;
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(hpreact_inv_std, size_H, size_N, eps, sum_4, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_N) - 1.0));
+            const Real number_2 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_H = (row) * tile;
                 const int64_t last_H = smaller_size(first_H + tile, size_H);
@@ -198,13 +188,19 @@ static int forward_2(
                     }
                 }
             }
-        });
+        }
     }
     // hpreact_xhat, h
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(b1, bnbias, bngain, product_1, hpreact_inv_std, hpreact_xhat, h, size_H, size_N, sum_2, sum_3, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -217,57 +213,12 @@ static int forward_2(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_2_float(
-    const float* __restrict b1,
-    const float* __restrict bnbias,
-    const float* __restrict bngain,
-    const float* __restrict product_1,
-    float* __restrict hpreact_inv_std,
-    float* __restrict hpreact_xhat,
-    float* __restrict h,
-    const int64_t size_H,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward_2<float>(
-            b1, bnbias, bngain, product_1, hpreact_inv_std, hpreact_xhat, h, size_H, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_2_double(
-    const double* __restrict b1,
-    const double* __restrict bnbias,
-    const double* __restrict bngain,
-    const double* __restrict product_1,
-    double* __restrict hpreact_inv_std,
-    double* __restrict hpreact_xhat,
-    double* __restrict h,
-    const int64_t size_H,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return forward_2<double>(
-            b1, bnbias, bngain, product_1, hpreact_inv_std, hpreact_xhat, h, size_H, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int forward_3(
+extern "C" int forward_3(
     const Real* __restrict b2,
     const int64_t* __restrict labels,
     const Real* __restrict product_5,
@@ -276,7 +227,7 @@ static int forward_3(
     const int64_t size_N,
     const int64_t size_V,
     const int threads
-) {
+) try {
     if (!in_range(labels, size_N, size_V)) return OUT_OF_RANGE;
     Scratch<Real> loss_logit_maxes_memory(size_N);
     Real* __restrict loss_logit_maxes = loss_logit_maxes_memory.entries;
@@ -292,7 +243,13 @@ static int forward_3(
         const int64_t work = size_N * size_V;
         Scratch<double> sum_6_parts_memory(threads * 1, 0);
         double* __restrict sum_6_parts = sum_6_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(b2, labels, product_5, loss_probs, size_V, loss_logit_maxes, loss_counts, loss_counts_sum, rows, sum_6_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_6_part = sum_6_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -335,63 +292,30 @@ static int forward_3(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(sum_6_parts, threads, 1, sum_6);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_6, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_6[0] / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_3_float(
-    const float* __restrict b2,
-    const int64_t* __restrict labels,
-    const float* __restrict product_5,
-    float* __restrict loss_probs,
-    float* __restrict loss,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return forward_3<float>(
-            b2, labels, product_5, loss_probs, loss, size_N, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_3_double(
-    const double* __restrict b2,
-    const int64_t* __restrict labels,
-    const double* __restrict product_5,
-    double* __restrict loss_probs,
-    double* __restrict loss,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return forward_3<double>(
-            b2, labels, product_5, loss_probs, loss, size_N, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict loss_probs,
@@ -402,14 +326,20 @@ static int backward(
     const int64_t size_N,
     const int64_t size_V,
     const int threads
-) {
+) try {
     if (!in_range(labels, size_N, size_V)) return OUT_OF_RANGE;
     // db1
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(db1, size_H, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_H = (row) * tile;
                 const int64_t last_H = smaller_size(first_H + tile, size_H);
@@ -421,7 +351,7 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     // dlogits_, db2
     {
@@ -429,7 +359,13 @@ static int backward(
         const int64_t work = size_N * size_V;
         Scratch<double> db2_parts_memory(threads * size_V, 0);
         double* __restrict db2_parts = db2_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, loss_probs, dlogits_, size_N, size_V, rows, db2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict db2_part = db2_parts + thread * size_V;
             Scratch<Real> db2_block_memory(size_V, 0);
             Real* __restrict db2_block = db2_block_memory.entries;
@@ -443,7 +379,7 @@ static int backward(
                         const int64_t stop = smaller_size(block + 1024, size_V);
                         #pragma omp simd
                         for (int64_t i_V = block; i_V < stop; ++i_V) {
-                            const Real dlogits__now = ((steady_1 * loss_probs[(i_N) * size_V + i_V]) + ((i_V == steady_2) ? steady_3 : Real(0)));
+                            const Real dlogits__now = ((steady_1 * loss_probs[(i_N) * size_V + i_V]) + choose((i_V == steady_2), steady_3, Real(0)));
                             dlogits_[(i_N) * size_V + i_V] = dlogits__now;
                             db2_block[i_V] += dlogits__now;
                         }
@@ -453,56 +389,13 @@ static int backward(
                     add_block(db2_block_memory, db2_part);
                 }
             }
-        });
+        }
         sum_of_parts(db2_parts, threads, size_V, db2);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const int64_t* __restrict labels,
-    const float* __restrict loss_probs,
-    float* __restrict db1,
-    float* __restrict dlogits_,
-    float* __restrict db2,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, labels, loss_probs, db1, dlogits_, db2, size_H, size_N, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict loss_probs,
-    double* __restrict db1,
-    double* __restrict dlogits_,
-    double* __restrict db2,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, labels, loss_probs, db1, dlogits_, db2, size_H, size_N, size_V, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward_2(
+extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
     const Real* __restrict bngain,
     const Real* __restrict dh,
     const Real* __restrict h,
@@ -514,8 +407,7 @@ static int backward_2(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    const Real number_1 = Real((double(size_N) - 1.0));
+) try {
     // dbngain, dbnbias
     {
         const int64_t rows = size_N;
@@ -524,7 +416,13 @@ static int backward_2(
         double* __restrict dbngain_parts = dbngain_parts_memory.entries;
         Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
         double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dh, h, hpreact_xhat, size_H, rows, dbngain_parts, dbnbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbngain_part = dbngain_parts + thread * size_H;
             double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
             Scratch<Real> dbngain_block_memory(size_H, 0);
@@ -548,7 +446,7 @@ static int backward_2(
                     add_block(dbnbias_block_memory, dbnbias_part);
                 }
             }
-        });
+        }
         sum_of_parts(dbngain_parts, threads, size_H, dbngain);
         sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
     }
@@ -556,7 +454,14 @@ static int backward_2(
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bngain, dh, h, hpreact_inv_std, hpreact_xhat, dbngain, dbnbias, dhprebn, size_H, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_N) - 1.0));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -567,52 +472,170 @@ static int backward_2(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_2_float(
-    const float* __restrict bngain,
-    const float* __restrict dh,
-    const float* __restrict h,
-    const float* __restrict hpreact_inv_std,
-    const float* __restrict hpreact_xhat,
-    float* __restrict dbngain,
-    float* __restrict dbnbias,
-    float* __restrict dhprebn,
+extern "C" int backward(
+    const Real* __restrict dloss,
+    const int64_t* __restrict labels,
+    const Real* __restrict loss_probs,
+    Real* __restrict db1,
+    Real* __restrict dlogits_,
+    Real* __restrict db2,
+    const int64_t size_H,
+    const int64_t size_N,
+    const int64_t size_V,
+    const int threads
+) try {
+    if (!in_range(labels, size_N, size_V)) return OUT_OF_RANGE;
+    // db1
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_H + tile - 1) / tile);
+        const int64_t work = size_H;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(db1, size_H, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_H = (row) * tile;
+                const int64_t last_H = smaller_size(first_H + tile, size_H);
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
+                        const Real db1_now = Real(0);
+                        db1[i_H] = db1_now;
+                    }
+                }
+            }
+        }
+    }
+    // dlogits_, db2
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_V;
+        Scratch<double> db2_parts_memory(threads * size_V, 0);
+        double* __restrict db2_parts = db2_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, loss_probs, dlogits_, size_N, size_V, rows, db2_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict db2_part = db2_parts + thread * size_V;
+            Scratch<Real> db2_block_memory(size_V, 0);
+            Real* __restrict db2_block = db2_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = (dloss[0] / Real(size_N));
+                    const auto steady_2 = labels[i_N];
+                    const auto steady_3 = (-steady_1);
+                    for (int64_t block = 0; block < size_V; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_V);
+                        #pragma omp simd
+                        for (int64_t i_V = block; i_V < stop; ++i_V) {
+                            const Real dlogits__now = ((steady_1 * loss_probs[(i_N) * size_V + i_V]) + choose((i_V == steady_2), steady_3, Real(0)));
+                            dlogits_[(i_N) * size_V + i_V] = dlogits__now;
+                            db2_block[i_V] += dlogits__now;
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(db2_block_memory, db2_part);
+                }
+            }
+        }
+        sum_of_parts(db2_parts, threads, size_V, db2);
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int backward_2(
+    const Real* __restrict bngain,
+    const Real* __restrict dh,
+    const Real* __restrict h,
+    const Real* __restrict hpreact_inv_std,
+    const Real* __restrict hpreact_xhat,
+    Real* __restrict dbngain,
+    Real* __restrict dbnbias,
+    Real* __restrict dhprebn,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward_2<float>(
-            bngain, dh, h, hpreact_inv_std, hpreact_xhat, dbngain, dbnbias, dhprebn, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dbngain, dbnbias
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        Scratch<double> dbngain_parts_memory(threads * size_H, 0);
+        double* __restrict dbngain_parts = dbngain_parts_memory.entries;
+        Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
+        double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dh, h, hpreact_xhat, size_H, rows, dbngain_parts, dbnbias_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbngain_part = dbngain_parts + thread * size_H;
+            double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
+            Scratch<Real> dbngain_block_memory(size_H, 0);
+            Real* __restrict dbngain_block = dbngain_block_memory.entries;
+            Scratch<Real> dbnbias_block_memory(size_H, 0);
+            Real* __restrict dbnbias_block = dbnbias_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * hpreact_xhat[(i_N) * size_H + i_H]);
+                            dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbngain_block_memory, dbngain_part);
+                    add_block(dbnbias_block_memory, dbnbias_part);
+                }
+            }
+        }
+        sum_of_parts(dbngain_parts, threads, size_H, dbngain);
+        sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
     }
-}
-
-extern "C" int backward_2_double(
-    const double* __restrict bngain,
-    const double* __restrict dh,
-    const double* __restrict h,
-    const double* __restrict hpreact_inv_std,
-    const double* __restrict hpreact_xhat,
-    double* __restrict dbngain,
-    double* __restrict dbnbias,
-    double* __restrict dhprebn,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward_2<double>(
-            bngain, dh, h, hpreact_inv_std, hpreact_xhat, dbngain, dbnbias, dhprebn, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dhprebn
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bngain, dh, h, hpreact_inv_std, hpreact_xhat, dbngain, dbnbias, dhprebn, size_H, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_N) - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dhprebn_now = ((bngain[i_H] * hpreact_inv_std[i_H]) * (((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) - (dbnbias[i_H] / Real(size_N))) - ((dbngain[i_H] / number_1) * hpreact_xhat[(i_N) * size_H + i_H])));
+                        dhprebn[(i_N) * size_H + i_H] = dhprebn_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

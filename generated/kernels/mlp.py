@@ -7,9 +7,8 @@ Each function is that of ``mlp.py`` with the same name, which is called where no
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import mlp as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -22,16 +21,20 @@ _run = Kernels(__file__, {
     "forward": (3, 4, 0),
     "forward_2": (7, 2, 1),
     "forward_3": (5, 2, 0),
+    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias": (6, 3, 0),
+    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2": (8, 2, 0),
     "backward": (6, 3, 0),
     "backward_2": (8, 2, 0),
 }).run
 MLPForward = _module.MLPForward
 MLPGradients = _module.MLPGradients
 _index_added = _module._index_added
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias)):
+    if not _usable(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias):
         return _of._forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
     _given = (contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
     N = contexts.shape[0]
@@ -41,25 +44,37 @@ def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPFor
     T = contexts.shape[1]
     V = C.shape[0]
     embcat = C.new_empty(N, K)
-    if not _run("forward", (C.contiguous(), contexts.contiguous(), embcat), (E, N, T, V)):
+    _done = _run("forward", (C.contiguous(), contexts.contiguous(), embcat), (E, N, T, V))
+    if not _done:
         return _of._forward(*_given)
     product_1 = embcat @ W1
     hpreact_inv_std = C.new_empty(1, H)
     hpreact_xhat = C.new_empty(N, H)
     h = C.new_empty(N, H)
-    if not _run(
+    _done = _run(
         "forward_2",
-        (b1.contiguous(), bnbias.contiguous(), bngain.contiguous(), product_1.contiguous(), hpreact_inv_std, hpreact_xhat, h),
+        (
+            b1.contiguous(),
+            bnbias.contiguous(),
+            bngain.contiguous(),
+            product_1.contiguous(),
+            hpreact_inv_std,
+            hpreact_xhat,
+            h,
+        ),
         (H, N, eps),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     product_5 = h @ W2
     loss_probs = C.new_empty(N, V)
     loss = C.new_empty(())
-    if not _run(
+    _done = _run(
         "forward_3",
-        (b2.contiguous(), labels.contiguous(), product_5.contiguous(), loss_probs, loss), (N, V),
-    ):
+        (b2.contiguous(), labels.contiguous(), product_5.contiguous(), loss_probs, loss),
+        (N, V),
+    )
+    if not _done:
         return _of._forward(*_given)
     return MLPForward(
         loss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
@@ -67,42 +82,134 @@ def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPFor
     )
 
 
-def _backward(
+def _backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
     dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
     needs,
-) -> MLPGradients:
-    if not (needs[2] and needs[3] and needs[4] and needs[5] and needs[6] and needs[7] and needs[8] and not torch.is_autocast_enabled('cpu') and _usable(dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs)):
-        return _of._backward(
-                   dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat,
-                   h, loss_probs, needs,
-               )
-    _given = (dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs, needs)
+):
+    _given = (
+        dloss,
+        contexts,
+        labels,
+        W1,
+        W2,
+        bngain,
+        embcat,
+        hpreact_inv_std,
+        hpreact_xhat,
+        h,
+        loss_probs,
+        needs,
+    )
     N = contexts.shape[0]
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
     H = W1.shape[1]
-    K = W1.shape[0]
     db1 = dloss.new_empty(H)
     dlogits_ = dloss.new_empty(N, V)
     db2 = dloss.new_empty(V)
-    if not _run(
-        "backward",
+    _done = _run(
+        "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias",
         (dloss.contiguous(), labels.contiguous(), loss_probs.contiguous(), db1, dlogits_, db2),
         (H, N, V),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     dh = dlogits_ @ W2.mT
     dW2 = h.mT @ dlogits_
     dbngain = dloss.new_empty(H)
     dbnbias = dloss.new_empty(H)
     dhprebn = dloss.new_empty(N, H)
-    if not _run(
-        "backward_2",
-        (bngain.contiguous(), dh.contiguous(), h.contiguous(), hpreact_inv_std.contiguous(), hpreact_xhat.contiguous(), dbngain, dbnbias, dhprebn),
+    _done = _run(
+        "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2",
+        (
+            bngain.contiguous(),
+            dh.contiguous(),
+            h.contiguous(),
+            hpreact_inv_std.contiguous(),
+            hpreact_xhat.contiguous(),
+            dbngain,
+            dbnbias,
+            dhprebn,
+        ),
         (H, N),
-    ):
+    )
+    if not _done:
+        return _of._backward(*_given)
+    dW1 = embcat.mT @ dhprebn
+    return MLPGradients(None, dW1, db1, dW2, db2, dbngain, dbnbias)
+
+
+@_uncast
+def _backward(
+    dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+    needs,
+) -> MLPGradients:
+    if not _usable(dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs):
+        return _of._backward(
+            dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
+            loss_probs, needs,
+        )
+    if not needs[2] and needs[3] and needs[4] and needs[5] and needs[6] and needs[7] and needs[8]:
+        return _backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
+            dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
+            loss_probs, needs,
+        )
+    if not (needs[2] and needs[3] and needs[4] and needs[5] and needs[6] and needs[7] and needs[8]):
+        return _of._backward(
+            dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
+            loss_probs, needs,
+        )
+    _given = (
+        dloss,
+        contexts,
+        labels,
+        W1,
+        W2,
+        bngain,
+        embcat,
+        hpreact_inv_std,
+        hpreact_xhat,
+        h,
+        loss_probs,
+        needs,
+    )
+    N = contexts.shape[0]
+    V = W2.shape[1]
+    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
+        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
+    E = W1.shape[0] // contexts.shape[1]
+    H = W1.shape[1]
+    db1 = dloss.new_empty(H)
+    dlogits_ = dloss.new_empty(N, V)
+    db2 = dloss.new_empty(V)
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), labels.contiguous(), loss_probs.contiguous(), db1, dlogits_, db2),
+        (H, N, V),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    dh = dlogits_ @ W2.mT
+    dW2 = h.mT @ dlogits_
+    dbngain = dloss.new_empty(H)
+    dbnbias = dloss.new_empty(H)
+    dhprebn = dloss.new_empty(N, H)
+    _done = _run(
+        "backward_2",
+        (
+            bngain.contiguous(),
+            dh.contiguous(),
+            h.contiguous(),
+            hpreact_inv_std.contiguous(),
+            hpreact_xhat.contiguous(),
+            dbngain,
+            dbnbias,
+            dhprebn,
+        ),
+        (H, N),
+    )
+    if not _done:
         return _of._backward(*_given)
     dembcat = dhprebn @ W1.mT
     dC = _index_added(

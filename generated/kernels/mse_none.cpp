@@ -3,20 +3,25 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict target,
     const Real* __restrict x,
     Real* __restrict losses,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // losses
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, losses, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -28,45 +33,84 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict losses,
+extern "C" int backward_of_dx(
+    const Real* __restrict dlosses,
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<float>(
-            target, x, losses, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, target, x, dx, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dx_now = ((Real(2) * dlosses[i_N]) * (x[i_N] - target[i_N]));
+                        dx[i_N] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict losses,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dtarget,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<double>(
-            target, x, losses, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, target, x, dtarget, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dtarget_now = (-((Real(2) * dlosses[i_N]) * (x[i_N] - target[i_N])));
+                        dtarget[i_N] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dlosses,
     const Real* __restrict target,
     const Real* __restrict x,
@@ -74,13 +118,19 @@ static int backward(
     Real* __restrict dtarget,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx, dtarget
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, target, x, dx, dtarget, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -94,44 +144,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dlosses,
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict dx,
-    float* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dlosses, target, x, dx, dtarget, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dlosses,
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict dx,
-    double* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dlosses, target, x, dx, dtarget, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

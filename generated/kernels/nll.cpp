@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -28,7 +27,13 @@ static int forward_without_S(
         double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, counted_sum_2_parts, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
@@ -43,8 +48,8 @@ static int forward_without_S(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            counted_sum_2_now += ((labels_kept[i_N] != Real(0)) ? weight[labels[i_N]] : Real(0));
-                            sum_1_now += (-((labels_kept[i_N] != Real(0)) ? (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]) : Real(0)));
+                            counted_sum_2_now += choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
+                            sum_1_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
                         }
                         counted_sum_2_sum += counted_sum_2_now;
                         sum_1_sum += sum_1_now;
@@ -53,7 +58,7 @@ static int forward_without_S(
                 counted_sum_2_part[0] += counted_sum_2_sum;
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
@@ -61,18 +66,23 @@ static int forward_without_S(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, loss, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / counted_sum_2[0]);
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logprobs,
@@ -83,10 +93,8 @@ static int forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logprobs, weight, counted_sum_2, loss, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logprobs, weight, counted_sum_2, loss, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
@@ -98,7 +106,13 @@ static int forward(
         double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, counted_sum_2_parts, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
@@ -112,8 +126,8 @@ static int forward(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            counted_sum_2_now += ((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? weight[labels[(i_N) * size_S + i_S]] : Real(0));
-                            sum_1_now += (-((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]) : Real(0)));
+                            counted_sum_2_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            sum_1_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
                         }
                         counted_sum_2_sum += counted_sum_2_now;
                         sum_1_sum += sum_1_now;
@@ -122,7 +136,7 @@ static int forward(
                 counted_sum_2_part[0] += counted_sum_2_sum;
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
@@ -130,59 +144,22 @@ static int forward(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, loss, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / counted_sum_2[0]);
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logprobs,
-    const float* __restrict weight,
-    float* __restrict counted_sum_2,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logprobs, weight, counted_sum_2, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logprobs,
-    const double* __restrict weight,
-    double* __restrict counted_sum_2,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logprobs, weight, counted_sum_2, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict counted_sum_2,
     const Real* __restrict dloss,
@@ -200,26 +177,31 @@ static int backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
                     const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-((labels_kept[i_N] != Real(0)) ? ((dloss[0] / counted_sum_2[0]) * weight[steady_1]) : Real(0)));
+                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), ((dloss[0] / counted_sum_2[0]) * weight[steady_1]), Real(0)));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == steady_1) ? steady_2 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
                         dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict counted_sum_2,
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -230,16 +212,20 @@ static int backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -247,59 +233,227 @@ static int backward(
                     const auto steady_1 = (dloss[0] / counted_sum_2[0]);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == labels[(i_N) * size_S + i_S]) ? (-((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (steady_1 * weight[labels[(i_N) * size_S + i_S]]) : Real(0))) : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_1 * weight[labels[(i_N) * size_S + i_S]]), Real(0))), Real(0)));
                         dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogprobs_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> counted_sum_2_memory(1);
+    Real* __restrict counted_sum_2 = counted_sum_2_memory.entries;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // counted_sum_2, sum_1
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> counted_sum_2_parts_memory(threads * 1, 0);
+        double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, counted_sum_2_parts, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double counted_sum_2_sum = 0;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real counted_sum_2_now = 0;
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            counted_sum_2_now += choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
+                            sum_1_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
+                        }
+                        counted_sum_2_sum += counted_sum_2_now;
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                counted_sum_2_part[0] += counted_sum_2_sum;
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum_2, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / counted_sum_2[0]);
+                loss[0] = loss_here;
+            }
+        }
+    }
+    // dlogprobs_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, counted_sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = labels[i_N];
+                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), ((Real(1) / counted_sum_2[0]) * weight[steady_1]), Real(0)));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
+                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int backward_float(
-    const float* __restrict counted_sum_2,
-    const float* __restrict dloss,
+extern "C" int loss_and_dlogprobs(
     const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict weight,
-    float* __restrict dlogprobs_,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return backward<float>(
-            counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return loss_and_dlogprobs_without_S(labels, labels_kept, logprobs, weight, loss, dlogprobs_, size_C, size_N, size_S, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> counted_sum_2_memory(1);
+    Real* __restrict counted_sum_2 = counted_sum_2_memory.entries;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // counted_sum_2, sum_1
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_S;
+        Scratch<double> counted_sum_2_parts_memory(threads * 1, 0);
+        double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, counted_sum_2_parts, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double counted_sum_2_sum = 0;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real counted_sum_2_now = 0;
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            counted_sum_2_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            sum_1_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
+                        }
+                        counted_sum_2_sum += counted_sum_2_now;
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                counted_sum_2_part[0] += counted_sum_2_sum;
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict counted_sum_2,
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict weight,
-    double* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum_2, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / counted_sum_2[0]);
+                loss[0] = loss_here;
+            }
+        }
     }
-}
+    // dlogprobs_
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, size_S, counted_sum_2, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    const auto steady_1 = (Real(1) / counted_sum_2[0]);
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_1 * weight[labels[(i_N) * size_S + i_S]]), Real(0))), Real(0)));
+                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logprobs,
@@ -319,7 +473,13 @@ static int plain_forward_without_S(
         const int64_t work = size_N;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_N, rows, sum_1_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
@@ -338,25 +498,30 @@ static int plain_forward_without_S(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logprobs,
     Real* __restrict loss,
@@ -364,10 +529,8 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logprobs, loss, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logprobs, loss, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
@@ -377,7 +540,13 @@ static int plain_forward(
         const int64_t work = size_N * size_S;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -395,60 +564,29 @@ static int plain_forward(
                 }
                 sum_1_part[0] += sum_1_sum;
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logprobs,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logprobs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logprobs,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logprobs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -463,7 +601,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -471,18 +615,17 @@ static int plain_backward_without_S(
                     const auto steady_2 = (-((dloss[0] / Real(size_N)) / Real(1)));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == steady_1) ? steady_2 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
                         dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     Real* __restrict dlogprobs_,
@@ -490,16 +633,20 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, labels, dlogprobs_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, labels, dlogprobs_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_N, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -507,49 +654,168 @@ static int plain_backward(
                     const auto steady_1 = (-((dloss[0] / Real(size_N)) / Real(size_S)));
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == labels[(i_N) * size_S + i_S]) ? steady_1 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_1, Real(0)));
                         dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogprobs_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict logprobs,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogprobs_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, dlogprobs_, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((-((1.0 / double(size_N)) / 1.0)));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_part[0] += double((-logprobs[(i_N) * size_C + labels[i_N]]));
+                {
+                    const auto steady_2 = labels[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_2), number_1, Real(0)));
+                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
+    }
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(1));
+                loss[0] = loss_here;
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
+extern "C" int plain_loss_and_dlogprobs(
     const int64_t* __restrict labels,
-    float* __restrict dlogprobs_,
+    const Real* __restrict logprobs,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, labels, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_loss_and_dlogprobs_without_S(labels, logprobs, loss, dlogprobs_, size_C, size_N, size_S, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_S;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_1_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                sum_1_part[0] += sum_1_sum;
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    double* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, labels, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(size_S));
+                loss[0] = loss_here;
+            }
+        }
     }
-}
+    // dlogprobs_
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, dlogprobs_, size_C, size_N, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((-((1.0 / double(size_N)) / double(size_S))));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
+                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
 

@@ -7,30 +7,32 @@ Each function is that of ``nll.py`` with the same name, which is called where no
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import nll as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "7a2a8cd17cea009b45f881d9fe8b0cf4650aeef1111cdcf3f5eb31d2bf02da8b",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 3, 0),
     "backward": (6, 3, 0),
+    "loss_and_dlogprobs": (6, 3, 0),
     "plain_forward": (3, 3, 0),
     "plain_backward": (3, 3, 0),
+    "plain_loss_and_dlogprobs": (4, 3, 0),
 }).run
 NLLForward = _module.NLLForward
 NLLGradients = _module.NLLGradients
+_all_count = _module._all_count
 _split_label = _module._split_label
 
 
 def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
-    if not (_usable(logprobs, labels, weight)):
+    if not _usable(logprobs, labels, weight):
         return _of._forward(logprobs, labels, weight, ignore_index)
     _given = (logprobs, labels, weight, ignore_index)
     C = logprobs.shape[1]
@@ -41,52 +43,128 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
     counted_sum_2 = logprobs.new_empty(())
     loss = logprobs.new_empty(())
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logprobs.contiguous(), weight.contiguous(), counted_sum_2, loss),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logprobs.contiguous(),
+            weight.contiguous(),
+            counted_sum_2,
+            loss,
+        ),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return NLLForward(loss, labels, labels_kept, weight, counted_sum_2)
 
 
 def _backward(dloss, labels, labels_kept, weight, counted_sum_2) -> NLLGradients:
-    if not (_usable(dloss, labels, labels_kept, weight, counted_sum_2)):
+    if not _usable(dloss, labels, labels_kept, weight, counted_sum_2):
         return _of._backward(dloss, labels, labels_kept, weight, counted_sum_2)
     _given = (dloss, labels, labels_kept, weight, counted_sum_2)
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
     dlogprobs_ = dloss.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (counted_sum_2.contiguous(), dloss.contiguous(), labels.contiguous(), labels_kept.contiguous(), weight.contiguous(), dlogprobs_),
+        (
+            counted_sum_2.contiguous(),
+            dloss.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            weight.contiguous(),
+            dlogprobs_,
+        ),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return NLLGradients(dlogprobs_)
 
 
+def _loss_and_dlogprobs(logprobs, labels, weight, ignore_index):
+    C = logprobs.shape[1]
+    N = logprobs.shape[0]
+    S = logprobs.shape[2]
+    if weight is None:
+        weight = logprobs.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    loss = logprobs.new_empty(())
+    dlogprobs_ = logprobs.new_empty(N, C, S)
+    _done = _run(
+        "loss_and_dlogprobs",
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logprobs.contiguous(),
+            weight.contiguous(),
+            loss,
+            dlogprobs_,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogprobs_, None, None, None)
+
+
 def _plain_forward(logprobs, labels) -> tuple:
-    if not (_usable(logprobs, labels)):
+    if not _usable(logprobs, labels):
         return _of._plain_forward(logprobs, labels)
     _given = (logprobs, labels)
     N = logprobs.shape[0]
     C = logprobs.shape[1]
     S = logprobs.shape[2]
     loss = logprobs.new_empty(())
-    if not _run("plain_forward", (labels.contiguous(), logprobs.contiguous(), loss), (C, N, S)):
+    _done = _run("plain_forward", (labels.contiguous(), logprobs.contiguous(), loss), (C, N, S))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (loss, labels, C,)
+    return (loss, labels, C)
 
 
 def _plain_backward(dloss, labels, C) -> tuple:
-    if not (_usable(dloss, labels)):
+    if not _usable(dloss, labels):
         return _of._plain_backward(dloss, labels, C)
     _given = (dloss, labels, C)
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs_ = dloss.new_empty(N, C, S)
-    if not _run("plain_backward", (dloss.contiguous(), labels.contiguous(), dlogprobs_), (C, N, S)):
+    _done = _run("plain_backward", (dloss.contiguous(), labels.contiguous(), dlogprobs_), (C, N, S))
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogprobs_,)
+
+
+def _plain_loss_and_dlogprobs(logprobs, labels, weight, ignore_index):
+    N = logprobs.shape[0]
+    C = logprobs.shape[1]
+    S = logprobs.shape[2]
+    loss = logprobs.new_empty(())
+    dlogprobs_ = logprobs.new_empty(N, C, S)
+    _done = _run(
+        "plain_loss_and_dlogprobs",
+        (labels.contiguous(), logprobs.contiguous(), loss, dlogprobs_),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (loss, dlogprobs_, None, None, None)
+
+
+def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
+    return weight is None and _all_count(labels, ignore_index, logprobs.shape[1])
+
+
+NLLFunction = _AtOnce(
+    _of.NLLFunction,
+    _takes_plain,
+    {
+        (True, False, False, False): _loss_and_dlogprobs,
+    },
+    {
+        (True, False, False, False): _plain_loss_and_dlogprobs,
+    },
+)

@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -21,25 +20,30 @@ static int forward_without_S(
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, losses, size_C, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real losses_now = (-((labels_kept[i_N] != Real(0)) ? (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]) : Real(0)));
+                        const Real losses_now = (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
                         losses[i_N] = losses_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logprobs,
@@ -49,72 +53,35 @@ static int forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logprobs, weight, losses, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logprobs, weight, losses, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, losses, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]) : Real(0)));
+                        const Real losses_now = (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
                         losses[(i_N) * size_S + i_S] = losses_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logprobs,
-    const float* __restrict weight,
-    float* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logprobs, weight, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logprobs,
-    const double* __restrict weight,
-    double* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logprobs, weight, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
@@ -131,26 +98,31 @@ static int backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, labels_kept, weight, dlogprobs_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
                     const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-((labels_kept[i_N] != Real(0)) ? (weight[steady_1] * dlosses[i_N]) : Real(0)));
+                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), (weight[steady_1] * dlosses[i_N]), Real(0)));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == steady_1) ? steady_2 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
                         dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -160,73 +132,36 @@ static int backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dlosses, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(dlosses, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
                 {
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == labels[(i_N) * size_S + i_S]) ? (-((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (weight[labels[(i_N) * size_S + i_S]] * dlosses[(i_N) * size_S + i_S]) : Real(0))) : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * dlosses[(i_N) * size_S + i_S]), Real(0))), Real(0)));
                         dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict weight,
-    float* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dlosses, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict weight,
-    double* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dlosses, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logprobs,
@@ -242,7 +177,13 @@ static int plain_forward_without_S(
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, losses, size_C, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -254,13 +195,12 @@ static int plain_forward_without_S(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logprobs,
     Real* __restrict losses,
@@ -268,16 +208,20 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logprobs, losses, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logprobs, losses, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, losses, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -288,48 +232,11 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logprobs,
-    float* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logprobs, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logprobs,
-    double* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logprobs, losses, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
@@ -344,7 +251,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, dlogprobs_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -352,18 +265,17 @@ static int plain_backward_without_S(
                     const auto steady_2 = (-dlosses[i_N]);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == steady_1) ? steady_2 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
                         dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dlosses,
     const int64_t* __restrict labels,
     Real* __restrict dlogprobs_,
@@ -371,65 +283,33 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dlosses, labels, dlogprobs_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dlosses, labels, dlogprobs_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
                 {
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == labels[(i_N) * size_S + i_S]) ? (-dlosses[(i_N) * size_S + i_S]) : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-dlosses[(i_N) * size_S + i_S]), Real(0)));
                         dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dlosses,
-    const int64_t* __restrict labels,
-    float* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dlosses, labels, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dlosses,
-    const int64_t* __restrict labels,
-    double* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dlosses, labels, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``nll_none.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import nll_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -30,7 +29,7 @@ _split_label = _module._split_label
 
 
 def _forward(logprobs, labels, weight, ignore_index) -> NLLNoneForward:
-    if not (_usable(logprobs, labels, weight)):
+    if not _usable(logprobs, labels, weight):
         return _of._forward(logprobs, labels, weight, ignore_index)
     _given = (logprobs, labels, weight, ignore_index)
     C = logprobs.shape[1]
@@ -40,54 +39,72 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLNoneForward:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
     losses = logprobs.new_empty(N, S)
-    if not _run(
+    _done = _run(
         "forward",
-        (labels.contiguous(), labels_kept.contiguous(), logprobs.contiguous(), weight.contiguous(), losses),
+        (
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            logprobs.contiguous(),
+            weight.contiguous(),
+            losses,
+        ),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return NLLNoneForward(losses, labels, labels_kept, weight)
 
 
 def _backward(dlosses, labels, labels_kept, weight) -> NLLNoneGradients:
-    if not (_usable(dlosses, labels, labels_kept, weight)):
+    if not _usable(dlosses, labels, labels_kept, weight):
         return _of._backward(dlosses, labels, labels_kept, weight)
     _given = (dlosses, labels, labels_kept, weight)
     N = dlosses.shape[0]
     C = weight.shape[0]
     S = dlosses.shape[1]
     dlogprobs_ = dlosses.new_empty(N, C, S)
-    if not _run(
+    _done = _run(
         "backward",
-        (dlosses.contiguous(), labels.contiguous(), labels_kept.contiguous(), weight.contiguous(), dlogprobs_),
+        (
+            dlosses.contiguous(),
+            labels.contiguous(),
+            labels_kept.contiguous(),
+            weight.contiguous(),
+            dlogprobs_,
+        ),
         (C, N, S),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return NLLNoneGradients(dlogprobs_)
 
 
 def _plain_forward(logprobs, labels) -> tuple:
-    if not (_usable(logprobs, labels)):
+    if not _usable(logprobs, labels):
         return _of._plain_forward(logprobs, labels)
     _given = (logprobs, labels)
     C = logprobs.shape[1]
     N = logprobs.shape[0]
     S = logprobs.shape[2]
     losses = logprobs.new_empty(N, S)
-    if not _run("plain_forward", (labels.contiguous(), logprobs.contiguous(), losses), (C, N, S)):
+    _done = _run("plain_forward", (labels.contiguous(), logprobs.contiguous(), losses), (C, N, S))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (losses, labels, C,)
+    return (losses, labels, C)
 
 
 def _plain_backward(dlosses, labels, C) -> tuple:
-    if not (_usable(dlosses, labels)):
+    if not _usable(dlosses, labels):
         return _of._plain_backward(dlosses, labels, C)
     _given = (dlosses, labels, C)
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogprobs_ = dlosses.new_empty(N, C, S)
-    if not _run(
-        "plain_backward", (dlosses.contiguous(), labels.contiguous(), dlogprobs_), (C, N, S),
-    ):
+    _done = _run(
+        "plain_backward",
+        (dlosses.contiguous(), labels.contiguous(), dlogprobs_),
+        (C, N, S),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
     return (dlogprobs_,)

@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -23,7 +22,13 @@ static int forward_without_S(
         const int64_t work = size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, loss_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
@@ -35,21 +40,20 @@ static int forward_without_S(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += (-((labels_kept[i_N] != Real(0)) ? (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]) : Real(0)));
+                            loss_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
                         }
                         loss_sum += loss_now;
                     }
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
     const Real* __restrict logprobs,
@@ -59,10 +63,8 @@ static int forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return forward_without_S<Real>(labels, labels_kept, logprobs, weight, loss, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return forward_without_S(labels, labels_kept, logprobs, weight, loss, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // loss
     {
@@ -70,7 +72,13 @@ static int forward(
         const int64_t work = size_N * size_S;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -81,60 +89,19 @@ static int forward(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]) : Real(0)));
+                            loss_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
                         }
                         loss_sum += loss_now;
                     }
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict logprobs,
-    const float* __restrict weight,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, labels_kept, logprobs, weight, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict logprobs,
-    const double* __restrict weight,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, labels_kept, logprobs, weight, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -151,26 +118,31 @@ static int backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, weight, dlogprobs_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
                     const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-((labels_kept[i_N] != Real(0)) ? (dloss[0] * weight[steady_1]) : Real(0)));
+                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), (dloss[0] * weight[steady_1]), Real(0)));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == steady_1) ? steady_2 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
                         dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict labels_kept,
@@ -180,16 +152,20 @@ static int backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return backward_without_S<Real>(dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return backward_without_S(dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -197,57 +173,136 @@ static int backward(
                     const auto steady_1 = dloss[0];
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == labels[(i_N) * size_S + i_S]) ? (-((labels_kept[(i_N) * size_S + i_S] != Real(0)) ? (steady_1 * weight[labels[(i_N) * size_S + i_S]]) : Real(0))) : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_1 * weight[labels[(i_N) * size_S + i_S]]), Real(0))), Real(0)));
                         dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int loss_and_dlogprobs_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    // loss, dlogprobs_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, dlogprobs_, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                loss_part[0] += double((-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0))));
+                {
+                    const auto steady_1 = labels[i_N];
+                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), weight[steady_1], Real(0)));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
+                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
+extern "C" int loss_and_dlogprobs(
     const int64_t* __restrict labels,
-    const float* __restrict labels_kept,
-    const float* __restrict weight,
-    float* __restrict dlogprobs_,
+    const Real* __restrict labels_kept,
+    const Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return loss_and_dlogprobs_without_S(labels, labels_kept, logprobs, weight, loss, dlogprobs_, size_C, size_N, size_S, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    // loss
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict labels_kept,
-    const double* __restrict weight,
-    double* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dlogprobs_
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))), Real(0)));
+                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int plain_forward_without_S(
     const int64_t* __restrict labels,
     const Real* __restrict logprobs,
@@ -265,7 +320,13 @@ static int plain_forward_without_S(
         const int64_t work = size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_N, rows, loss_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
@@ -284,14 +345,13 @@ static int plain_forward_without_S(
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const int64_t* __restrict labels,
     const Real* __restrict logprobs,
     Real* __restrict loss,
@@ -299,10 +359,8 @@ static int plain_forward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_forward_without_S<Real>(labels, logprobs, loss, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_forward_without_S(labels, logprobs, loss, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // loss
     {
@@ -310,7 +368,13 @@ static int plain_forward(
         const int64_t work = size_N * size_S;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
@@ -328,49 +392,12 @@ static int plain_forward(
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logprobs,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            labels, logprobs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logprobs,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            labels, logprobs, loss, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
 static int plain_backward_without_S(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
@@ -385,7 +412,13 @@ static int plain_backward_without_S(
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -393,18 +426,17 @@ static int plain_backward_without_S(
                     const auto steady_2 = (-dloss[0]);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == steady_1) ? steady_2 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
                         dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     Real* __restrict dlogprobs_,
@@ -412,16 +444,20 @@ static int plain_backward(
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    if (size_S == 1) {
-        return plain_backward_without_S<Real>(dloss, labels, dlogprobs_, size_C, size_N, size_S, threads);
-    }
+) try {
+    if (size_S == 1) return plain_backward_without_S(dloss, labels, dlogprobs_, size_C, size_N, size_S, threads);
     if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
@@ -429,49 +465,130 @@ static int plain_backward(
                     const auto steady_1 = (-dloss[0]);
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + ((i_C == labels[(i_N) * size_S + i_S]) ? steady_1 : Real(0)));
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_1, Real(0)));
                         dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_loss_and_dlogprobs_without_S(
+    const int64_t* __restrict labels,
+    const Real* __restrict logprobs,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    // loss, dlogprobs_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, dlogprobs_, size_C, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((-1.0));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                loss_part[0] += double((-logprobs[(i_N) * size_C + labels[i_N]]));
+                {
+                    const auto steady_2 = labels[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_2), number_1, Real(0)));
+                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
 }
 
-extern "C" int plain_backward_float(
-    const float* __restrict dloss,
+extern "C" int plain_loss_and_dlogprobs(
     const int64_t* __restrict labels,
-    float* __restrict dlogprobs_,
+    const Real* __restrict logprobs,
+    Real* __restrict loss,
+    Real* __restrict dlogprobs_,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dloss, labels, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_S == 1) return plain_loss_and_dlogprobs_without_S(labels, logprobs, loss, dlogprobs_, size_C, size_N, size_S, threads);
+    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
+    // loss
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_N * size_S;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, loss_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double loss_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    double* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dloss, labels, dlogprobs_, size_C, size_N, size_S, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dlogprobs_
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, dlogprobs_, size_C, size_S, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((-1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
+                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

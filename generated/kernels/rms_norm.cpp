@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict gain,
     const Real* __restrict x,
     Real* __restrict inv_rms,
@@ -13,13 +12,19 @@ static int forward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real(eps);
+) try {
     // inv_rms, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(gain, x, inv_rms, y, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -46,51 +51,110 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict gain,
-    const float* __restrict x,
-    float* __restrict inv_rms,
-    float* __restrict y,
+extern "C" int backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_rms,
+    const Real* __restrict x,
+    Real* __restrict dx,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const int threads
-) {
-    try {
-        return forward<float>(
-            gain, x, inv_rms, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_rms, x, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_1 = inv_rms[i_N];
+                    const auto steady_2 = ((square(steady_1) * sum_1_here) / Real(size_C));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx_now = (steady_1 * ((gain[i_C] * dy[(i_N) * size_C + i_C]) - (steady_2 * x[(i_N) * size_C + i_C])));
+                        dx[(i_N) * size_C + i_C] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict gain,
-    const double* __restrict x,
-    double* __restrict inv_rms,
-    double* __restrict y,
+extern "C" int backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict inv_rms,
+    const Real* __restrict x,
+    Real* __restrict dgain,
     const int64_t size_C,
     const int64_t size_N,
-    const double eps,
     const int threads
-) {
-    try {
-        return forward<double>(
-            gain, x, inv_rms, y, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dgain
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> dgain_parts_memory(threads * size_C, 0);
+        double* __restrict dgain_parts = dgain_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_rms, x, size_C, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dgain_part = dgain_parts + thread * size_C;
+            Scratch<Real> dgain_block_memory(size_C, 0);
+            Real* __restrict dgain_block = dgain_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_1 = inv_rms[i_N];
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        #pragma omp simd
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            dgain_block[i_C] += ((steady_1 * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dgain_block_memory, dgain_part);
+                }
+            }
+        }
+        sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict gain,
     const Real* __restrict inv_rms,
@@ -100,14 +164,20 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dgain, dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_rms, x, dx, size_C, rows, dgain_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dgain_part = dgain_parts + thread * size_C;
             Scratch<Real> dgain_block_memory(size_C, 0);
             Real* __restrict dgain_block = dgain_block_memory.entries;
@@ -141,54 +211,13 @@ static int backward(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
-        });
+        }
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gain,
-    const float* __restrict inv_rms,
-    const float* __restrict x,
-    float* __restrict dgain,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gain, inv_rms, x, dgain, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gain,
-    const double* __restrict inv_rms,
-    const double* __restrict x,
-    double* __restrict dgain,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gain, inv_rms, x, dgain, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict x,
     Real* __restrict inv_rms,
     Real* __restrict xhat,
@@ -196,13 +225,19 @@ static int plain_forward(
     const int64_t size_N,
     const double eps,
     const int threads
-) {
-    const Real number_1 = Real(eps);
+) try {
     // inv_rms, xhat
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, inv_rms, xhat, size_C, eps, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -229,49 +264,12 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict x,
-    float* __restrict inv_rms,
-    float* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            x, inv_rms, xhat, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict x,
-    double* __restrict inv_rms,
-    double* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            x, inv_rms, xhat, size_C, size_N, eps, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward(
     const Real* __restrict dy,
     const Real* __restrict inv_rms,
     const Real* __restrict y,
@@ -279,12 +277,18 @@ static int plain_backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_rms, y, dx, size_C, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -310,44 +314,8 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict inv_rms,
-    const float* __restrict y,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, inv_rms, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict inv_rms,
-    const double* __restrict y,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, inv_rms, y, dx, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

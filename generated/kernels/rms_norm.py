@@ -7,9 +7,8 @@ Each function is that of ``rms_norm.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import rms_norm as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 1),
+    "backward_of_dx": (5, 2, 0),
+    "backward_of_dgain": (4, 2, 0),
     "backward": (6, 2, 0),
     "plain_forward": (3, 2, 1),
     "plain_backward": (4, 2, 0),
@@ -29,7 +30,7 @@ RMSNormGradients = _module.RMSNormGradients
 
 
 def _forward(x, gain, eps) -> RMSNormForward:
-    if not (_usable(x, gain)):
+    if not _usable(x, gain):
         return _of._forward(x, gain, eps)
     _given = (x, gain, eps)
     C = x.shape[1]
@@ -38,50 +39,92 @@ def _forward(x, gain, eps) -> RMSNormForward:
         gain = x.new_full((), 1).expand(C)
     inv_rms = x.new_empty(N, 1)
     y = x.new_empty(N, C)
-    if not _run("forward", (gain.contiguous(), x.contiguous(), inv_rms, y), (C, N, eps)):
+    _done = _run("forward", (gain.contiguous(), x.contiguous(), inv_rms, y), (C, N, eps))
+    if not _done:
         return _of._forward(*_given)
     return RMSNormForward(y, x, gain, inv_rms)
 
 
+def _backward_of_dx(dy, x, gain, inv_rms, needs):
+    _given = (dy, x, gain, inv_rms, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "backward_of_dx",
+        (dy.contiguous(), gain.contiguous(), inv_rms.contiguous(), x.contiguous(), dx),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return RMSNormGradients(dx, None)
+
+
+def _backward_of_dgain(dy, x, gain, inv_rms, needs):
+    _given = (dy, x, gain, inv_rms, needs)
+    C = dy.shape[1]
+    N = dy.shape[0]
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "backward_of_dgain",
+        (dy.contiguous(), inv_rms.contiguous(), x.contiguous(), dgain),
+        (C, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return RMSNormGradients(None, dgain)
+
+
 def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
-    if not (needs[0] and needs[1] and _usable(dy, x, gain, inv_rms)):
+    if not _usable(dy, x, gain, inv_rms):
+        return _of._backward(dy, x, gain, inv_rms, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dy, x, gain, inv_rms, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dgain(dy, x, gain, inv_rms, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dy, x, gain, inv_rms, needs)
     _given = (dy, x, gain, inv_rms, needs)
     C = dy.shape[1]
     N = dy.shape[0]
     dgain = dy.new_empty(C)
     dx = dy.new_empty(N, C)
-    if not _run(
+    _done = _run(
         "backward",
         (dy.contiguous(), gain.contiguous(), inv_rms.contiguous(), x.contiguous(), dgain, dx),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return RMSNormGradients(dx, dgain)
 
 
 def _plain_forward(x, eps) -> tuple:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._plain_forward(x, eps)
     _given = (x, eps)
     C = x.shape[1]
     N = x.shape[0]
     inv_rms = x.new_empty(N, 1)
     xhat = x.new_empty(N, C)
-    if not _run("plain_forward", (x.contiguous(), inv_rms, xhat), (C, N, eps)):
+    _done = _run("plain_forward", (x.contiguous(), inv_rms, xhat), (C, N, eps))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (xhat, inv_rms,)
+    return (xhat, inv_rms)
 
 
 def _plain_backward(dy, inv_rms, y) -> tuple:
-    if not (_usable(dy, inv_rms, y)):
+    if not _usable(dy, inv_rms, y):
         return _of._plain_backward(dy, inv_rms, y)
     _given = (dy, inv_rms, y)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run(
-        "plain_backward", (dy.contiguous(), inv_rms.contiguous(), y.contiguous(), dx), (C, N),
-    ):
+    _done = _run(
+        "plain_backward",
+        (dy.contiguous(), inv_rms.contiguous(), y.contiguous(), dx),
+        (C, N),
+    )
+    if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None,)
+    return (dx, None)

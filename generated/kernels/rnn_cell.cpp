@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict bias_hh,
     const Real* __restrict bias_ih,
     const Real* __restrict product_1,
@@ -13,12 +12,18 @@ static int forward(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, product_1, product_2, y, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -29,51 +34,12 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict bias_hh,
-    const float* __restrict bias_ih,
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    float* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            bias_hh, bias_ih, product_1, product_2, y, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict bias_hh,
-    const double* __restrict bias_ih,
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    double* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            bias_hh, bias_ih, product_1, product_2, y, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     const Real* __restrict dy,
     const Real* __restrict y,
     Real* __restrict dpre,
@@ -81,14 +47,20 @@ static int backward(
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dpre, dbias_ih
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         Scratch<double> dbias_ih_parts_memory(threads * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows, dbias_ih_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_H;
             Scratch<Real> dbias_ih_block_memory(size_H, 0);
             Real* __restrict dbias_ih_block = dbias_ih_block_memory.entries;
@@ -109,62 +81,79 @@ static int backward(
                     add_block(dbias_ih_block_memory, dbias_ih_part);
                 }
             }
-        });
+        }
         sum_of_parts(dbias_ih_parts, threads, size_H, dbias_ih);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict y,
-    float* __restrict dpre,
-    float* __restrict dbias_ih,
+extern "C" int backward(
+    const Real* __restrict dy,
+    const Real* __restrict y,
+    Real* __restrict dpre,
+    Real* __restrict dbias_ih,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dy, y, dpre, dbias_ih, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dpre, dbias_ih
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        Scratch<double> dbias_ih_parts_memory(threads * size_H, 0);
+        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows, dbias_ih_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_H;
+            Scratch<Real> dbias_ih_block_memory(size_H, 0);
+            Real* __restrict dbias_ih_block = dbias_ih_block_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    for (int64_t block = 0; block < size_H; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_H);
+                        #pragma omp simd
+                        for (int64_t i_H = block; i_H < stop; ++i_H) {
+                            const Real dpre_now = (dy[(i_N) * size_H + i_H] * (Real(1) - square(y[(i_N) * size_H + i_H])));
+                            dpre[(i_N) * size_H + i_H] = dpre_now;
+                            dbias_ih_block[i_H] += dpre_now;
+                        }
+                    }
+                }
+                if ((row - begin) % 64 == 63 || row == end - 1) {
+                    add_block(dbias_ih_block_memory, dbias_ih_part);
+                }
+            }
+        }
+        sum_of_parts(dbias_ih_parts, threads, size_H, dbias_ih);
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict y,
-    double* __restrict dpre,
-    double* __restrict dbias_ih,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, y, dpre, dbias_ih, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_forward(
+extern "C" int plain_forward(
     const Real* __restrict product_1,
     const Real* __restrict product_2,
     Real* __restrict y,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(product_1, product_2, y, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -175,59 +164,30 @@ static int plain_forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_forward_float(
-    const float* __restrict product_1,
-    const float* __restrict product_2,
-    float* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_forward<float>(
-            product_1, product_2, y, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int plain_forward_double(
-    const double* __restrict product_1,
-    const double* __restrict product_2,
-    double* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_forward<double>(
-            product_1, product_2, y, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int plain_backward(
+extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
     const Real* __restrict dy,
     const Real* __restrict y,
     Real* __restrict dpre,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dpre
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -238,42 +198,42 @@ static int plain_backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int plain_backward_float(
-    const float* __restrict dy,
-    const float* __restrict y,
-    float* __restrict dpre,
+extern "C" int plain_backward(
+    const Real* __restrict dy,
+    const Real* __restrict y,
+    Real* __restrict dpre,
     const int64_t size_H,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return plain_backward<float>(
-            dy, y, dpre, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dpre
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_H * size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                        const Real dpre_now = (dy[(i_N) * size_H + i_H] * (Real(1) - square(y[(i_N) * size_H + i_H])));
+                        dpre[(i_N) * size_H + i_H] = dpre_now;
+                    }
+                }
+            }
+        }
     }
-}
-
-extern "C" int plain_backward_double(
-    const double* __restrict dy,
-    const double* __restrict y,
-    double* __restrict dpre,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return plain_backward<double>(
-            dy, y, dpre, size_H, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+    return DONE;
+} CAUGHT
 

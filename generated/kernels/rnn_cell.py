@@ -7,9 +7,8 @@ Each function is that of ``rnn_cell.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import rnn_cell as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,20 +19,23 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
+    "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh": (4, 2, 0),
     "backward": (4, 2, 0),
     "plain_forward": (3, 2, 0),
+    "plain_backward_of_dh_dweight_ih_dweight_hh": (3, 2, 0),
     "plain_backward": (3, 2, 0),
 }).run
 RNNCellForward = _module.RNNCellForward
 RNNCellGradients = _module.RNNCellGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh)):
+    if not _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
         return _of._forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     _given = (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     H = h.shape[1]
-    K = x.shape[1]
     N = x.shape[0]
     if bias_ih is None:
         bias_ih = x.new_full((), 0).expand(H)
@@ -42,25 +44,60 @@ def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
     product_1 = x @ weight_ih.mT
     product_2 = h @ weight_hh.mT
     y = x.new_empty(N, H)
-    if not _run(
+    _done = _run(
         "forward",
-        (bias_hh.contiguous(), bias_ih.contiguous(), product_1.contiguous(), product_2.contiguous(), y),
+        (
+            bias_hh.contiguous(),
+            bias_ih.contiguous(),
+            product_1.contiguous(),
+            product_2.contiguous(),
+            y,
+        ),
         (H, N),
-    ):
+    )
+    if not _done:
         return _of._forward(*_given)
     return RNNCellForward(y, x, h, weight_ih, weight_hh)
 
 
-def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, h, weight_ih, weight_hh, y)):
-        return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
+def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+    dy, x, h, weight_ih, weight_hh, y, needs,
+):
     _given = (dy, x, h, weight_ih, weight_hh, y, needs)
     H = dy.shape[1]
-    K = x.shape[1]
     N = dy.shape[0]
     dpre = dy.new_empty(N, H)
     dbias_ih = dy.new_empty(H)
-    if not _run("backward", (dy.contiguous(), y.contiguous(), dpre, dbias_ih), (H, N)):
+    _done = _run(
+        "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh",
+        (dy.contiguous(), y.contiguous(), dpre, dbias_ih),
+        (H, N),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    return RNNCellGradients(None, dh, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
+
+
+@_uncast
+def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
+    if not _usable(dy, x, h, weight_ih, weight_hh, y):
+        return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
+    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]:
+        return _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+            dy, x, h, weight_ih, weight_hh, y, needs,
+        )
+    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]):
+        return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
+    _given = (dy, x, h, weight_ih, weight_hh, y, needs)
+    H = dy.shape[1]
+    N = dy.shape[0]
+    dpre = dy.new_empty(N, H)
+    dbias_ih = dy.new_empty(H)
+    _done = _run("backward", (dy.contiguous(), y.contiguous(), dpre, dbias_ih), (H, N))
+    if not _done:
         return _of._backward(*_given)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
@@ -69,33 +106,57 @@ def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
     return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
 
 
+@_uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(x, h, weight_ih, weight_hh)):
+    if not _usable(x, h, weight_ih, weight_hh):
         return _of._plain_forward(x, h, weight_ih, weight_hh)
     _given = (x, h, weight_ih, weight_hh)
     H = h.shape[1]
-    K = x.shape[1]
     N = x.shape[0]
     product_1 = x @ weight_ih.mT
     product_2 = h @ weight_hh.mT
     y = x.new_empty(N, H)
-    if not _run("plain_forward", (product_1.contiguous(), product_2.contiguous(), y), (H, N)):
+    _done = _run("plain_forward", (product_1.contiguous(), product_2.contiguous(), y), (H, N))
+    if not _done:
         return _of._plain_forward(*_given)
-    return (y, x, h, weight_ih, weight_hh,)
+    return (y, x, h, weight_ih, weight_hh)
 
 
+def _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, y, needs):
+    _given = (dy, x, h, weight_ih, weight_hh, y, needs)
+    H = dy.shape[1]
+    N = dy.shape[0]
+    dpre = dy.new_empty(N, H)
+    _done = _run(
+        "plain_backward_of_dh_dweight_ih_dweight_hh",
+        (dy.contiguous(), y.contiguous(), dpre),
+        (H, N),
+    )
+    if not _done:
+        return _of._plain_backward(*_given)
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    return (None, dh, dweight_ih, dweight_hh, None, None)
+
+
+@_uncast
 def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and not torch.is_autocast_enabled('cpu') and _usable(dy, x, h, weight_ih, weight_hh, y)):
+    if not _usable(dy, x, h, weight_ih, weight_hh, y):
+        return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)
+    if not needs[0] and needs[1] and needs[2] and needs[3]:
+        return _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, y, needs)
+    if not (needs[0] and needs[1] and needs[2] and needs[3]):
         return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)
     _given = (dy, x, h, weight_ih, weight_hh, y, needs)
     H = dy.shape[1]
-    K = x.shape[1]
     N = dy.shape[0]
     dpre = dy.new_empty(N, H)
-    if not _run("plain_backward", (dy.contiguous(), y.contiguous(), dpre), (H, N)):
+    _done = _run("plain_backward", (dy.contiguous(), y.contiguous(), dpre), (H, N))
+    if not _done:
         return _of._plain_backward(*_given)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
     dweight_ih = dpre.mT @ x
     dweight_hh = dpre.mT @ h
-    return (dx, dh, dweight_ih, dweight_hh, None, None,)
+    return (dx, dh, dweight_ih, dweight_hh, None, None)

@@ -7,9 +7,8 @@ Each function is that of ``scaled_dot_product_attention.py`` with the same name,
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import scaled_dot_product_attention as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,51 +19,135 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (2, 3, 1),
+    "backward_of_dquery": (3, 3, 0),
+    "backward_of_dquery_2": (2, 3, 1),
+    "backward_of_dkey": (3, 3, 0),
+    "backward_of_dkey_2": (2, 3, 1),
+    "backward_of_dkey_dvalue": (3, 3, 0),
+    "backward_of_dkey_dvalue_2": (2, 3, 1),
     "backward": (3, 3, 0),
     "backward_2": (4, 4, 1),
 }).run
 ScaledDotProductAttentionForward = _module.ScaledDotProductAttentionForward
 ScaledDotProductAttentionGradients = _module.ScaledDotProductAttentionGradients
+_uncast = _module._uncast
 
 
+@_uncast
 def _forward(query, key, value, scale) -> ScaledDotProductAttentionForward:
-    if not (not torch.is_autocast_enabled('cpu') and _usable(query, key, value)):
+    if not _usable(query, key, value):
         return _of._forward(query, key, value, scale)
     _given = (query, key, value, scale)
     B = query.shape[0]
-    E = query.shape[2]
-    F = value.shape[2]
     S = key.shape[1]
     T = query.shape[1]
     product_1 = query @ key.mT
     probs = query.new_empty(B, T, S)
-    if not _run("forward", (product_1.contiguous(), probs), (B, S, T, scale)):
+    _done = _run("forward", (product_1.contiguous(), probs), (B, S, T, scale))
+    if not _done:
         return _of._forward(*_given)
     y = probs @ value
     return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
 
 
-def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
-    if not (needs[0] and needs[1] and needs[2] and not torch.is_autocast_enabled('cpu') and _usable(dy, query, key, value, probs)):
-        return _of._backward(dy, query, key, value, probs, scale, needs)
+def _backward_of_dquery(dy, query, key, value, probs, scale, needs):
     _given = (dy, query, key, value, probs, scale, needs)
     B = dy.shape[0]
     E = query.shape[2]
-    F = dy.shape[2]
+    S = key.shape[1]
+    T = dy.shape[1]
+    dprobs = dy @ value.mT
+    dscores = dy.new_empty(B, T, S)
+    _done = _run(
+        "backward_of_dquery",
+        (dprobs.contiguous(), probs.contiguous(), dscores),
+        (B, S, T),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    product_2 = dscores @ key
+    dquery = dy.new_empty(B, T, E)
+    _done = _run("backward_of_dquery_2", (product_2.contiguous(), dquery), (B, E, T, scale))
+    if not _done:
+        return _of._backward(*_given)
+    return ScaledDotProductAttentionGradients(dquery, None, None)
+
+
+def _backward_of_dkey(dy, query, key, value, probs, scale, needs):
+    _given = (dy, query, key, value, probs, scale, needs)
+    B = dy.shape[0]
+    E = query.shape[2]
+    S = key.shape[1]
+    T = dy.shape[1]
+    dprobs = dy @ value.mT
+    dscores = dy.new_empty(B, T, S)
+    _done = _run("backward_of_dkey", (dprobs.contiguous(), probs.contiguous(), dscores), (B, S, T))
+    if not _done:
+        return _of._backward(*_given)
+    product_3 = dscores.mT @ query
+    dkey = dy.new_empty(B, S, E)
+    _done = _run("backward_of_dkey_2", (product_3.contiguous(), dkey), (B, E, S, scale))
+    if not _done:
+        return _of._backward(*_given)
+    return ScaledDotProductAttentionGradients(None, dkey, None)
+
+
+def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
+    _given = (dy, query, key, value, probs, scale, needs)
+    B = dy.shape[0]
+    E = query.shape[2]
     S = key.shape[1]
     T = dy.shape[1]
     dprobs = dy @ value.mT
     dvalue = probs.mT @ dy
     dscores = dy.new_empty(B, T, S)
-    if not _run("backward", (dprobs.contiguous(), probs.contiguous(), dscores), (B, S, T)):
+    _done = _run(
+        "backward_of_dkey_dvalue",
+        (dprobs.contiguous(), probs.contiguous(), dscores),
+        (B, S, T),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    product_3 = dscores.mT @ query
+    dkey = dy.new_empty(B, S, E)
+    _done = _run("backward_of_dkey_dvalue_2", (product_3.contiguous(), dkey), (B, E, S, scale))
+    if not _done:
+        return _of._backward(*_given)
+    return ScaledDotProductAttentionGradients(None, dkey, dvalue)
+
+
+@_uncast
+def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
+    if not _usable(dy, query, key, value, probs):
+        return _of._backward(dy, query, key, value, probs, scale, needs)
+    if needs[0] and not needs[1] and not needs[2]:
+        return _backward_of_dquery(dy, query, key, value, probs, scale, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _backward_of_dkey(dy, query, key, value, probs, scale, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs)
+    if not (needs[0] and needs[1] and needs[2]):
+        return _of._backward(dy, query, key, value, probs, scale, needs)
+    _given = (dy, query, key, value, probs, scale, needs)
+    B = dy.shape[0]
+    E = query.shape[2]
+    S = key.shape[1]
+    T = dy.shape[1]
+    dprobs = dy @ value.mT
+    dvalue = probs.mT @ dy
+    dscores = dy.new_empty(B, T, S)
+    _done = _run("backward", (dprobs.contiguous(), probs.contiguous(), dscores), (B, S, T))
+    if not _done:
         return _of._backward(*_given)
     product_2 = dscores @ key
     product_3 = dscores.mT @ query
     dkey = dy.new_empty(B, S, E)
     dquery = dy.new_empty(B, T, E)
-    if not _run(
-        "backward_2", (product_2.contiguous(), product_3.contiguous(), dkey, dquery),
+    _done = _run(
+        "backward_2",
+        (product_2.contiguous(), product_3.contiguous(), dkey, dquery),
         (B, E, S, T, scale),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return ScaledDotProductAttentionGradients(dquery, dkey, dvalue)

@@ -7,9 +7,8 @@ Each function is that of ``sigmoid.py`` with the same name, which is called wher
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import sigmoid as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ SigmoidGradients = _module.SigmoidGradients
 
 
 def _forward(x) -> SigmoidForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x)
     _given = (x,)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N,)):
+    _done = _run("forward", (x.contiguous(), y), (N,))
+    if not _done:
         return _of._forward(*_given)
     return SigmoidForward(y)
 
 
 def _backward(dy, y) -> SigmoidGradients:
-    if not (_usable(dy, y)):
+    if not _usable(dy, y):
         return _of._backward(dy, y)
     _given = (dy, y)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), y.contiguous(), dx), (N,)):
+    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return SigmoidGradients(dx)

@@ -7,9 +7,8 @@ Each function is that of ``smooth_l1_none.py`` with the same name, which is call
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import smooth_l1_none as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
+    "backward_of_dx": (4, 1, 1),
+    "backward_of_dtarget": (4, 1, 1),
     "backward": (5, 1, 1),
 }).run
 SmoothL1NoneForward = _module.SmoothL1NoneForward
@@ -27,26 +28,63 @@ SmoothL1NoneGradients = _module.SmoothL1NoneGradients
 
 
 def _forward(x, target, beta) -> SmoothL1NoneForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target, beta)
     _given = (x, target, beta)
     N = x.shape[0]
     losses = x.new_empty(N)
-    if not _run("forward", (target.contiguous(), x.contiguous(), losses), (N, beta)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), losses), (N, beta))
+    if not _done:
         return _of._forward(*_given)
     return SmoothL1NoneForward(losses, x, target, beta)
 
 
+def _backward_of_dx(dlosses, x, target, beta, needs):
+    _given = (dlosses, x, target, beta, needs)
+    N = dlosses.shape[0]
+    dx = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dx",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N, beta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return SmoothL1NoneGradients(dx, None)
+
+
+def _backward_of_dtarget(dlosses, x, target, beta, needs):
+    _given = (dlosses, x, target, beta, needs)
+    N = dlosses.shape[0]
+    dtarget = dlosses.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N, beta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return SmoothL1NoneGradients(None, dtarget)
+
+
 def _backward(dlosses, x, target, beta, needs) -> SmoothL1NoneGradients:
-    if not (needs[0] and needs[1] and _usable(dlosses, x, target)):
+    if not _usable(dlosses, x, target):
+        return _of._backward(dlosses, x, target, beta, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dlosses, x, target, beta, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dlosses, x, target, beta, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dlosses, x, target, beta, needs)
     _given = (dlosses, x, target, beta, needs)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
     dtarget = dlosses.new_empty(N)
-    if not _run(
-        "backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
         (N, beta),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return SmoothL1NoneGradients(dx, dtarget)

@@ -3,18 +3,14 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict target,
     const Real* __restrict x,
     Real* __restrict loss,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    const bool number_1 = (beta > 0.0);
-    const Real number_2 = Real(beta);
-    const Real number_3 = Real((beta / 2.0));
+) try {
     // loss
     {
         const int64_t tile = 2048;
@@ -22,7 +18,16 @@ static int forward(
         const int64_t work = size_N;
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, beta, rows, loss_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real(beta);
+            const Real number_3 = Real((beta / 2.0));
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
@@ -34,55 +39,102 @@ static int forward(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += (number_1 ? ((smaller(absolute((x[i_N] - target[i_N])), number_2) / number_2) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_2)))) : ((number_2 <= absolute((x[i_N] - target[i_N]))) ? (absolute((x[i_N] - target[i_N])) - number_3) : ((square((x[i_N] - target[i_N])) / Real(2)) / number_2)));
+                            loss_now += choose(number_1, ((smaller(absolute((x[i_N] - target[i_N])), number_2) / number_2) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_2)))), choose((number_2 <= absolute((x[i_N] - target[i_N]))), (absolute((x[i_N] - target[i_N])) - number_3), ((square((x[i_N] - target[i_N])) / Real(2)) / number_2)));
                         }
                         loss_sum += loss_now;
                     }
                 }
                 loss_part[0] += loss_sum;
             }
-        });
+        }
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict loss,
+extern "C" int backward_of_dx(
+    const Real* __restrict dloss,
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dx,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    try {
-        return forward<float>(
-            target, x, loss, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, beta, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real((-beta));
+            const Real number_3 = Real(beta);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    const auto steady_4 = dloss[0];
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dx_now = (steady_4 * choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_2), number_3) / number_3), choose((number_3 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_3))));
+                        dx[i_N] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict loss,
+extern "C" int backward_of_dtarget(
+    const Real* __restrict dloss,
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict dtarget,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    try {
-        return forward<double>(
-            target, x, loss, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, beta, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real((-beta));
+            const Real number_3 = Real(beta);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    const auto steady_4 = dloss[0];
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dtarget_now = (-(steady_4 * choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_2), number_3) / number_3), choose((number_3 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_3)))));
+                        dtarget[i_N] = dtarget_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const Real* __restrict target,
     const Real* __restrict x,
@@ -91,16 +143,22 @@ static int backward(
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    const bool number_1 = (beta > 0.0);
-    const Real number_2 = Real((-beta));
-    const Real number_3 = Real(beta);
+) try {
     // dx, dtarget
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_N, beta, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real((-beta));
+            const Real number_3 = Real(beta);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -108,53 +166,177 @@ static int backward(
                     const auto steady_4 = dloss[0];
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (steady_4 * (number_1 ? (smaller(larger((x[i_N] - target[i_N]), number_2), number_3) / number_3) : ((number_3 <= absolute((target[i_N] - x[i_N]))) ? sign((x[i_N] - target[i_N])) : ((x[i_N] - target[i_N]) / number_3))));
+                        const Real dx_now = (steady_4 * choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_2), number_3) / number_3), choose((number_3 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_3))));
                         dx[i_N] = dx_now;
                         const Real dtarget_now = (-dx_now);
                         dtarget[i_N] = dtarget_now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
-    const float* __restrict target,
-    const float* __restrict x,
-    float* __restrict dx,
-    float* __restrict dtarget,
+extern "C" int loss_and_dx_dtarget(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict loss,
+    Real* __restrict dx,
+    Real* __restrict dtarget,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, target, x, dx, dtarget, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // loss, dx, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_N, beta, rows, loss_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real(beta);
+            const Real number_3 = Real((beta / 2.0));
+            const Real number_4 = Real((-beta));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double loss_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            loss_now += choose(number_1, ((smaller(absolute((x[i_N] - target[i_N])), number_2) / number_2) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_2)))), choose((number_2 <= absolute((x[i_N] - target[i_N]))), (absolute((x[i_N] - target[i_N])) - number_3), ((square((x[i_N] - target[i_N])) / Real(2)) / number_2)));
+                            const Real dx_now = choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_4), number_2) / number_2), choose((number_2 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_2)));
+                            dx[i_N] = dx_now;
+                            const Real dtarget_now = (-dx_now);
+                            dtarget[i_N] = dtarget_now;
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const double* __restrict target,
-    const double* __restrict x,
-    double* __restrict dx,
-    double* __restrict dtarget,
+extern "C" int loss_and_dx(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict loss,
+    Real* __restrict dx,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, target, x, dx, dtarget, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // loss, dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, beta, rows, loss_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real(beta);
+            const Real number_3 = Real((beta / 2.0));
+            const Real number_4 = Real((-beta));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double loss_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            loss_now += choose(number_1, ((smaller(absolute((x[i_N] - target[i_N])), number_2) / number_2) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_2)))), choose((number_2 <= absolute((x[i_N] - target[i_N]))), (absolute((x[i_N] - target[i_N])) - number_3), ((square((x[i_N] - target[i_N])) / Real(2)) / number_2)));
+                            const Real dx_now = choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_4), number_2) / number_2), choose((number_2 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_2)));
+                            dx[i_N] = dx_now;
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
     }
-}
+    return DONE;
+} CAUGHT
+
+extern "C" int loss_and_dtarget(
+    const Real* __restrict target,
+    const Real* __restrict x,
+    Real* __restrict loss,
+    Real* __restrict dtarget,
+    const int64_t size_N,
+    const double beta,
+    const int threads
+) try {
+    // loss, dtarget
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        Scratch<double> loss_parts_memory(threads * 1, 0);
+        double* __restrict loss_parts = loss_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, beta, rows, loss_parts, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const bool number_1 = (beta > 0.0);
+            const Real number_2 = Real(beta);
+            const Real number_3 = Real((beta / 2.0));
+            const Real number_4 = Real((-beta));
+            double* __restrict loss_part = loss_parts + thread * 1;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                double loss_sum = 0;
+                {
+                    for (int64_t block = first_N; block < last_N; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, last_N);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_N = block; i_N < stop; ++i_N) {
+                            loss_now += choose(number_1, ((smaller(absolute((x[i_N] - target[i_N])), number_2) / number_2) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_2)))), choose((number_2 <= absolute((x[i_N] - target[i_N]))), (absolute((x[i_N] - target[i_N])) - number_3), ((square((x[i_N] - target[i_N])) / Real(2)) / number_2)));
+                            const Real dtarget_now = (-choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_4), number_2) / number_2), choose((number_2 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_2))));
+                            dtarget[i_N] = dtarget_now;
+                        }
+                        loss_sum += loss_now;
+                    }
+                }
+                loss_part[0] += loss_sum;
+            }
+        }
+        sum_of_parts(loss_parts, threads, 1, loss);
+    }
+    return DONE;
+} CAUGHT
 

@@ -7,46 +7,143 @@ Each function is that of ``smooth_l1_sum.py`` with the same name, which is calle
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import smooth_l1_sum as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "745d93f467531655c834e43344062327ce3813468d0b9726d2fecbd44c43499f",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "SmoothL1SumFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
+    "backward_of_dx": (4, 1, 1),
+    "backward_of_dtarget": (4, 1, 1),
     "backward": (5, 1, 1),
+    "loss_and_dx_dtarget": (5, 1, 1),
+    "loss_and_dx": (4, 1, 1),
+    "loss_and_dtarget": (4, 1, 1),
 }).run
 SmoothL1SumForward = _module.SmoothL1SumForward
 SmoothL1SumGradients = _module.SmoothL1SumGradients
 
 
 def _forward(x, target, beta) -> SmoothL1SumForward:
-    if not (_usable(x, target)):
+    if not _usable(x, target):
         return _of._forward(x, target, beta)
     _given = (x, target, beta)
     N = x.shape[0]
     loss = x.new_empty(())
-    if not _run("forward", (target.contiguous(), x.contiguous(), loss), (N, beta)):
+    _done = _run("forward", (target.contiguous(), x.contiguous(), loss), (N, beta))
+    if not _done:
         return _of._forward(*_given)
     return SmoothL1SumForward(loss, x, target, beta)
 
 
+def _backward_of_dx(dloss, x, target, beta, needs):
+    _given = (dloss, x, target, beta, needs)
+    N = x.shape[0]
+    dx = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dx",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N, beta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return SmoothL1SumGradients(dx, None)
+
+
+def _backward_of_dtarget(dloss, x, target, beta, needs):
+    _given = (dloss, x, target, beta, needs)
+    N = x.shape[0]
+    dtarget = dloss.new_empty(N)
+    _done = _run(
+        "backward_of_dtarget",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dtarget),
+        (N, beta),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return SmoothL1SumGradients(None, dtarget)
+
+
 def _backward(dloss, x, target, beta, needs) -> SmoothL1SumGradients:
-    if not (needs[0] and needs[1] and _usable(dloss, x, target)):
+    if not _usable(dloss, x, target):
+        return _of._backward(dloss, x, target, beta, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dx(dloss, x, target, beta, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dtarget(dloss, x, target, beta, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dloss, x, target, beta, needs)
     _given = (dloss, x, target, beta, needs)
     N = x.shape[0]
     dx = dloss.new_empty(N)
     dtarget = dloss.new_empty(N)
-    if not _run(
-        "backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx, dtarget),
         (N, beta),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return SmoothL1SumGradients(dx, dtarget)
+
+
+def _loss_and_dx_dtarget(x, target, beta):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dx = x.new_empty(N)
+    dtarget = x.new_empty(N)
+    _done = _run(
+        "loss_and_dx_dtarget",
+        (target.contiguous(), x.contiguous(), loss, dx, dtarget),
+        (N, beta),
+    )
+    if not _done:
+        return None
+    return (loss, dx, dtarget, None)
+
+
+def _loss_and_dx(x, target, beta):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dx = x.new_empty(N)
+    _done = _run("loss_and_dx", (target.contiguous(), x.contiguous(), loss, dx), (N, beta))
+    if not _done:
+        return None
+    return (loss, dx, None, None)
+
+
+def _loss_and_dtarget(x, target, beta):
+    N = x.shape[0]
+    loss = x.new_empty(())
+    dtarget = x.new_empty(N)
+    _done = _run(
+        "loss_and_dtarget",
+        (target.contiguous(), x.contiguous(), loss, dtarget),
+        (N, beta),
+    )
+    if not _done:
+        return None
+    return (loss, None, dtarget, None)
+
+
+def _takes_plain(x, target, beta) -> bool:
+    return False
+
+
+SmoothL1SumFunction = _AtOnce(
+    _of.SmoothL1SumFunction,
+    _takes_plain,
+    {
+        (True, True, False): _loss_and_dx_dtarget,
+        (True, False, False): _loss_and_dx,
+        (False, True, False): _loss_and_dtarget,
+    },
+    {
+    },
+)

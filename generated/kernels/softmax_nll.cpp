@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const int64_t* __restrict labels,
     const Real* __restrict logits,
     Real* __restrict probs,
@@ -12,7 +11,7 @@ static int forward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
     Scratch<Real> sum_1_memory(1);
     Real* __restrict sum_1 = sum_1_memory.entries;
@@ -22,7 +21,13 @@ static int forward(
         const int64_t work = size_C * size_N;
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, size_C, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             Scratch<Real> counts_memory(size_C, 0);
             Real* __restrict counts = counts_memory.entries;
@@ -65,61 +70,30 @@ static int forward(
                     }
                 }
             }
-        });
+        }
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const int64_t* __restrict labels,
-    const float* __restrict logits,
-    float* __restrict probs,
-    float* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            labels, logits, probs, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const int64_t* __restrict labels,
-    const double* __restrict logits,
-    double* __restrict probs,
-    double* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            labels, logits, probs, loss, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dloss,
     const int64_t* __restrict labels,
     const Real* __restrict probs,
@@ -127,13 +101,19 @@ static int backward(
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
+) try {
     if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, probs, dlogits_, size_C, size_N, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -142,49 +122,106 @@ static int backward(
                     const auto steady_3 = (-steady_1);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_1 * probs[(i_N) * size_C + i_C]) + ((i_C == steady_2) ? steady_3 : Real(0)));
+                        const Real dlogits__now = ((steady_1 * probs[(i_N) * size_C + i_C]) + choose((i_C == steady_2), steady_3, Real(0)));
                         dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int backward_float(
-    const float* __restrict dloss,
+extern "C" int loss_and_dlogits(
     const int64_t* __restrict labels,
-    const float* __restrict probs,
-    float* __restrict dlogits_,
+    const Real* __restrict logits,
+    Real* __restrict dlogits_,
+    Real* __restrict loss,
     const int64_t size_C,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return backward<float>(
-            dloss, labels, probs, dlogits_, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
+    Scratch<Real> sum_1_memory(1);
+    Real* __restrict sum_1 = sum_1_memory.entries;
+    // sum_1, dlogits_
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        Scratch<double> sum_1_parts_memory(threads * 1, 0);
+        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, rows, sum_1_parts)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 / double(size_N)));
+            const Real number_2 = Real((-(1.0 / double(size_N))));
+            double* __restrict sum_1_part = sum_1_parts + thread * 1;
+            Scratch<Real> counts_memory(size_C, 0);
+            Real* __restrict counts = counts_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real logit_maxes_now = -infinity;
+                int logit_maxes_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:logit_maxes_now) reduction(|:logit_maxes_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real logit_maxes_value = logits[(i_N) * size_C + i_C];
+                        logit_maxes_now = logit_maxes_value > logit_maxes_now ? logit_maxes_value : logit_maxes_now;
+                        logit_maxes_unordered |= logit_maxes_value != logit_maxes_value;
+                    }
+                }
+                const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
+                double counts_sum_sum = 0;
+                {
+                    const auto steady_3 = logit_maxes_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real counts_sum_now = 0;
+                        #pragma omp simd reduction(+:counts_sum_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const Real counts_now = exp((logits[(i_N) * size_C + i_C] - steady_3));
+                            counts[i_C] = counts_now;
+                            counts_sum_now += counts_now;
+                        }
+                        counts_sum_sum += counts_sum_now;
+                    }
+                }
+                const Real counts_sum_here = Real(counts_sum_sum);
+                sum_1_part[0] += double((log(counts_sum_here) - (logits[(i_N) * size_C + labels[i_N]] - logit_maxes_here)));
+                {
+                    const auto steady_3 = counts_sum_here;
+                    const auto steady_4 = labels[i_N];
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits__now = ((number_1 * (counts[i_C] / steady_3)) + choose((i_C == steady_4), number_2, Real(0)));
+                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
+                    }
+                }
+            }
+        }
+        sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dloss,
-    const int64_t* __restrict labels,
-    const double* __restrict probs,
-    double* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dloss, labels, probs, dlogits_, size_C, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // loss
+    {
+        const int64_t rows = 1;
+        const int64_t work = 1;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const Real loss_here = (sum_1[0] / Real(size_N));
+                loss[0] = loss_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 

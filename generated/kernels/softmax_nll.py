@@ -7,48 +7,81 @@ Each function is that of ``softmax_nll.py`` with the same name, which is called 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import softmax_nll as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "83e554b22bc981b9ac7d6686e42ecd8c070359831f8123c7f6e5fcaefa5849cb",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "SoftmaxNLLFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
     "backward": (4, 2, 0),
+    "loss_and_dlogits": (4, 2, 0),
 }).run
 SoftmaxNLLForward = _module.SoftmaxNLLForward
 SoftmaxNLLGradients = _module.SoftmaxNLLGradients
 
 
 def _forward(logits, labels) -> SoftmaxNLLForward:
-    if not (_usable(logits, labels)):
+    if not _usable(logits, labels):
         return _of._forward(logits, labels)
     _given = (logits, labels)
     N = logits.shape[0]
     C = logits.shape[1]
     probs = logits.new_empty(N, C)
     loss = logits.new_empty(())
-    if not _run("forward", (labels.contiguous(), logits.contiguous(), probs, loss), (C, N)):
+    _done = _run("forward", (labels.contiguous(), logits.contiguous(), probs, loss), (C, N))
+    if not _done:
         return _of._forward(*_given)
     return SoftmaxNLLForward(loss, labels, probs)
 
 
 def _backward(dloss, labels, probs) -> SoftmaxNLLGradients:
-    if not (_usable(dloss, labels, probs)):
+    if not _usable(dloss, labels, probs):
         return _of._backward(dloss, labels, probs)
     _given = (dloss, labels, probs)
     N = labels.shape[0]
     C = probs.shape[1]
     dlogits_ = dloss.new_empty(N, C)
-    if not _run(
-        "backward", (dloss.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
+    _done = _run(
+        "backward",
+        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
         (C, N),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return SoftmaxNLLGradients(dlogits_)
+
+
+def _loss_and_dlogits(logits, labels):
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dlogits_ = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    _done = _run(
+        "loss_and_dlogits",
+        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (loss, dlogits_, None)
+
+
+def _takes_plain(logits, labels) -> bool:
+    return False
+
+
+SoftmaxNLLFunction = _AtOnce(
+    _of.SoftmaxNLLFunction,
+    _takes_plain,
+    {
+        (True, False): _loss_and_dlogits,
+    },
+    {
+    },
+)

@@ -3,21 +3,26 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict x,
     Real* __restrict y,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    const Real number_1 = Real(beta);
+) try {
     // y
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, y, size_N, beta, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(beta);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -29,59 +34,32 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict x,
-    float* __restrict y,
-    const int64_t size_N,
-    const double beta,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            x, y, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict x,
-    double* __restrict y,
-    const int64_t size_N,
-    const double beta,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            x, y, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict x,
     Real* __restrict dx,
     const int64_t size_N,
     const double beta,
     const int threads
-) {
-    const Real number_1 = Real(beta);
+) try {
     // dx
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, x, dx, size_N, beta, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(beta);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -93,42 +71,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict x,
-    float* __restrict dx,
-    const int64_t size_N,
-    const double beta,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, x, dx, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict x,
-    double* __restrict dx,
-    const int64_t size_N,
-    const double beta,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, x, dx, size_N, beta, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

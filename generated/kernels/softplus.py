@@ -7,9 +7,8 @@ Each function is that of ``softplus.py`` with the same name, which is called whe
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import softplus as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ SoftplusGradients = _module.SoftplusGradients
 
 
 def _forward(x, beta) -> SoftplusForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x, beta)
     _given = (x, beta)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N, beta)):
+    _done = _run("forward", (x.contiguous(), y), (N, beta))
+    if not _done:
         return _of._forward(*_given)
     return SoftplusForward(y, x, beta)
 
 
 def _backward(dy, x, beta) -> SoftplusGradients:
-    if not (_usable(dy, x)):
+    if not _usable(dy, x):
         return _of._backward(dy, x, beta)
     _given = (dy, x, beta)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, beta)):
+    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, beta))
+    if not _done:
         return _of._backward(*_given)
     return SoftplusGradients(dx)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict x,
     Real* __restrict var_diff_,
     Real* __restrict var,
@@ -13,13 +12,19 @@ static int forward(
     const int64_t size_N,
     const double correction,
     const int threads
-) {
-    const Real number_1 = Real((double(size_C) - correction));
+) try {
     // var_diff_, var, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, var_diff_, var, y, size_C, correction, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_C) - correction));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -71,51 +76,12 @@ static int forward(
                 const Real y_here = square_root(larger(var_here, Real(0)));
                 y[i_N] = y_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict x,
-    float* __restrict var_diff_,
-    float* __restrict var,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            x, var_diff_, var, y, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict x,
-    double* __restrict var_diff_,
-    double* __restrict var,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            x, var_diff_, var, y, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict var,
     const Real* __restrict var_diff,
@@ -124,17 +90,23 @@ static int backward(
     const int64_t size_N,
     const double correction,
     const int threads
-) {
-    const Real number_1 = Real((double(size_C) - correction));
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, var, var_diff, dx, size_C, correction, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_C) - correction));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
-                    const auto steady_2 = ((var[i_N] <= Real(0)) ? Real(0) : ((dy[i_N] / square_root(var[i_N])) / number_1));
+                    const auto steady_2 = choose((var[i_N] <= Real(0)), Real(0), ((dy[i_N] / square_root(var[i_N])) / number_1));
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         const Real dx_now = (steady_2 * var_diff[(i_N) * size_C + i_C]);
@@ -142,46 +114,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict var,
-    const float* __restrict var_diff,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, var, var_diff, dx, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict var,
-    const double* __restrict var_diff,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, var, var_diff, dx, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``std.py`` with the same name, which is called where no
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import std as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,7 +26,7 @@ StdGradients = _module.StdGradients
 
 
 def _forward(x, correction) -> StdForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x, correction)
     _given = (x, correction)
     C = x.shape[1]
@@ -35,21 +34,24 @@ def _forward(x, correction) -> StdForward:
     var_diff_ = x.new_empty(N, C)
     var = x.new_empty(N)
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), var_diff_, var, y), (C, N, correction)):
+    _done = _run("forward", (x.contiguous(), var_diff_, var, y), (C, N, correction))
+    if not _done:
         return _of._forward(*_given)
     return StdForward(y, var_diff_, var, correction)
 
 
 def _backward(dy, var_diff, var, correction) -> StdGradients:
-    if not (_usable(dy, var_diff, var)):
+    if not _usable(dy, var_diff, var):
         return _of._backward(dy, var_diff, var, correction)
     _given = (dy, var_diff, var, correction)
     C = var_diff.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run(
-        "backward", (dy.contiguous(), var.contiguous(), var_diff.contiguous(), dx),
+    _done = _run(
+        "backward",
+        (dy.contiguous(), var.contiguous(), var_diff.contiguous(), dx),
         (C, N, correction),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return StdGradients(dx)

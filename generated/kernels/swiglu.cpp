@@ -3,20 +3,25 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict gate,
     const Real* __restrict x,
     Real* __restrict y,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // y
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(gate, x, y, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -28,45 +33,84 @@ static int forward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict gate,
-    const float* __restrict x,
-    float* __restrict y,
+extern "C" int backward_of_dgate(
+    const Real* __restrict dy,
+    const Real* __restrict gate,
+    const Real* __restrict x,
+    Real* __restrict dgate,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<float>(
-            gate, x, y, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dgate
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gate, x, dgate, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real opened_s_again_now = (Real(1) / (Real(1) + exp((-gate[i_N]))));
+                        const Real dgate_now = (((dy[i_N] * opened_s_again_now) * x[i_N]) * ((gate[i_N] * (Real(1) - opened_s_again_now)) + Real(1)));
+                        dgate[i_N] = dgate_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-extern "C" int forward_double(
-    const double* __restrict gate,
-    const double* __restrict x,
-    double* __restrict y,
+extern "C" int backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gate,
+    Real* __restrict dx,
     const int64_t size_N,
     const int threads
-) {
-    try {
-        return forward<double>(
-            gate, x, y, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    // dx
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_N + tile - 1) / tile);
+        const int64_t work = size_N;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gate, dx, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_N = (row) * tile;
+                const int64_t last_N = smaller_size(first_N + tile, size_N);
+                {
+                    #pragma omp simd
+                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
+                        const Real dx_now = ((dy[i_N] * (Real(1) / (Real(1) + exp((-gate[i_N]))))) * gate[i_N]);
+                        dx[i_N] = dx_now;
+                    }
+                }
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dy,
     const Real* __restrict gate,
     const Real* __restrict x,
@@ -74,13 +118,19 @@ static int backward(
     Real* __restrict dx,
     const int64_t size_N,
     const int threads
-) {
+) try {
     // dgate, dx
     {
         const int64_t tile = 2048;
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dy, gate, x, dgate, dx, size_N, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
@@ -95,44 +145,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dy,
-    const float* __restrict gate,
-    const float* __restrict x,
-    float* __restrict dgate,
-    float* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dy, gate, x, dgate, dx, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dy,
-    const double* __restrict gate,
-    const double* __restrict x,
-    double* __restrict dgate,
-    double* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dy, gate, x, dgate, dx, size_N, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``swiglu.py`` with the same name, which is called where
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import swiglu as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
+    "backward_of_dgate": (4, 1, 0),
+    "backward_of_dx": (3, 1, 0),
     "backward": (5, 1, 0),
 }).run
 SwigluForward = _module.SwigluForward
@@ -27,23 +28,55 @@ SwigluGradients = _module.SwigluGradients
 
 
 def _forward(gate, x) -> SwigluForward:
-    if not (_usable(gate, x)):
+    if not _usable(gate, x):
         return _of._forward(gate, x)
     _given = (gate, x)
     N = gate.shape[0]
     y = gate.new_empty(N)
-    if not _run("forward", (gate.contiguous(), x.contiguous(), y), (N,)):
+    _done = _run("forward", (gate.contiguous(), x.contiguous(), y), (N,))
+    if not _done:
         return _of._forward(*_given)
     return SwigluForward(y, gate, x)
 
 
+def _backward_of_dgate(dy, gate, x, needs):
+    _given = (dy, gate, x, needs)
+    N = dy.shape[0]
+    dgate = dy.new_empty(N)
+    _done = _run(
+        "backward_of_dgate",
+        (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate),
+        (N,),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return SwigluGradients(dgate, None)
+
+
+def _backward_of_dx(dy, gate, x, needs):
+    _given = (dy, gate, x, needs)
+    N = dy.shape[0]
+    dx = dy.new_empty(N)
+    _done = _run("backward_of_dx", (dy.contiguous(), gate.contiguous(), dx), (N,))
+    if not _done:
+        return _of._backward(*_given)
+    return SwigluGradients(None, dx)
+
+
 def _backward(dy, gate, x, needs) -> SwigluGradients:
-    if not (needs[0] and needs[1] and _usable(dy, gate, x)):
+    if not _usable(dy, gate, x):
+        return _of._backward(dy, gate, x, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dgate(dy, gate, x, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dx(dy, gate, x, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dy, gate, x, needs)
     _given = (dy, gate, x, needs)
     N = dy.shape[0]
     dgate = dy.new_empty(N)
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate, dx), (N,)):
+    _done = _run("backward", (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate, dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return SwigluGradients(dgate, dx)

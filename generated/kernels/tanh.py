@@ -7,9 +7,8 @@ Each function is that of ``tanh.py`` with the same name, which is called where n
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import tanh as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,22 +26,24 @@ TanhGradients = _module.TanhGradients
 
 
 def _forward(x) -> TanhForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x)
     _given = (x,)
     N = x.shape[0]
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), y), (N,)):
+    _done = _run("forward", (x.contiguous(), y), (N,))
+    if not _done:
         return _of._forward(*_given)
     return TanhForward(y)
 
 
 def _backward(dy, y) -> TanhGradients:
-    if not (_usable(dy, y)):
+    if not _usable(dy, y):
         return _of._backward(dy, y)
     _given = (dy, y)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    if not _run("backward", (dy.contiguous(), y.contiguous(), dx), (N,)):
+    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (N,))
+    if not _done:
         return _of._backward(*_given)
     return TanhGradients(dx)

@@ -3,8 +3,7 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict x,
     Real* __restrict diff_,
     Real* __restrict y,
@@ -12,13 +11,19 @@ static int forward(
     const int64_t size_N,
     const double correction,
     const int threads
-) {
-    const Real number_1 = Real((double(size_C) - correction));
+) try {
     // diff_, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(x, diff_, y, size_C, correction, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_C) - correction));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 double sum_1_sum = 0;
@@ -68,49 +73,12 @@ static int forward(
                 const Real y_here = (sum_3_here / number_1);
                 y[i_N] = y_here;
             }
-        });
+        }
     }
     return DONE;
-}
+} CAUGHT
 
-extern "C" int forward_float(
-    const float* __restrict x,
-    float* __restrict diff_,
-    float* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return forward<float>(
-            x, diff_, y, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int forward_double(
-    const double* __restrict x,
-    double* __restrict diff_,
-    double* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return forward<double>(
-            x, diff_, y, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict diff,
     const Real* __restrict dy,
     Real* __restrict dx,
@@ -118,13 +86,19 @@ static int backward(
     const int64_t size_N,
     const double correction,
     const int threads
-) {
-    const Real number_1 = Real((double(size_C) - correction));
+) try {
     // dx
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(diff, dy, dx, size_C, correction, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_C) - correction));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 {
@@ -136,44 +110,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict diff,
-    const float* __restrict dy,
-    float* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            diff, dy, dx, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict diff,
-    const double* __restrict dy,
-    double* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            diff, dy, dx, size_C, size_N, correction, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``var.py`` with the same name, which is called where no
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import var as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -27,25 +26,27 @@ VarGradients = _module.VarGradients
 
 
 def _forward(x, correction) -> VarForward:
-    if not (_usable(x)):
+    if not _usable(x):
         return _of._forward(x, correction)
     _given = (x, correction)
     C = x.shape[1]
     N = x.shape[0]
     diff_ = x.new_empty(N, C)
     y = x.new_empty(N)
-    if not _run("forward", (x.contiguous(), diff_, y), (C, N, correction)):
+    _done = _run("forward", (x.contiguous(), diff_, y), (C, N, correction))
+    if not _done:
         return _of._forward(*_given)
     return VarForward(y, diff_, correction)
 
 
 def _backward(dy, diff, correction) -> VarGradients:
-    if not (_usable(dy, diff)):
+    if not _usable(dy, diff):
         return _of._backward(dy, diff, correction)
     _given = (dy, diff, correction)
     C = diff.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
-    if not _run("backward", (diff.contiguous(), dy.contiguous(), dx), (C, N, correction)):
+    _done = _run("backward", (diff.contiguous(), dy.contiguous(), dx), (C, N, correction))
+    if not _done:
         return _of._backward(*_given)
     return VarGradients(dx)

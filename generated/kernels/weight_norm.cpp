@@ -3,7 +3,6 @@
 // made by: gradform 0.1.0, sympy 1.14.0
 #include "loops.h"
 
-template <class Real>
 static int forward_without_K(
     const Real* __restrict g,
     const Real* __restrict v,
@@ -18,7 +17,13 @@ static int forward_without_K(
         const int64_t tile = 2048;
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(g, v, norm, w, size_H, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_H = (row) * tile;
                 const int64_t last_H = smaller_size(first_H + tile, size_H);
@@ -32,13 +37,12 @@ static int forward_without_K(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int forward(
+extern "C" int forward(
     const Real* __restrict g,
     const Real* __restrict v,
     Real* __restrict norm,
@@ -46,15 +50,19 @@ static int forward(
     const int64_t size_H,
     const int64_t size_K,
     const int threads
-) {
-    if (size_K == 1) {
-        return forward_without_K<Real>(g, v, norm, w, size_H, size_K, threads);
-    }
+) try {
+    if (size_K == 1) return forward_without_K(g, v, norm, w, size_H, size_K, threads);
     // norm, w
     {
         const int64_t rows = size_H;
         const int64_t work = size_H * size_K;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(g, v, norm, w, size_K, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_H = row;
                 double sum_1_sum = 0;
@@ -81,48 +89,182 @@ static int forward(
                     }
                 }
             }
-        });
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dv_without_K(
+    const Real* __restrict dw,
+    const Real* __restrict g,
+    const Real* __restrict norm,
+    const Real* __restrict v,
+    Real* __restrict dv,
+    const int64_t size_H,
+    const int64_t size_K,
+    const int threads
+) {
+    // dv
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_H + tile - 1) / tile);
+        const int64_t work = size_H;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dv, size_H, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_H = (row) * tile;
+                const int64_t last_H = smaller_size(first_H + tile, size_H);
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
+                        const Real dv_now = ((g[i_H] / norm[i_H]) * (dw[i_H] - ((((dw[i_H] * v[i_H]) / norm[i_H]) / norm[i_H]) * v[i_H])));
+                        dv[i_H] = dv_now;
+                    }
+                }
+            }
+        }
     }
     return DONE;
 }
 
-extern "C" int forward_float(
-    const float* __restrict g,
-    const float* __restrict v,
-    float* __restrict norm,
-    float* __restrict w,
+extern "C" int backward_of_dv(
+    const Real* __restrict dw,
+    const Real* __restrict g,
+    const Real* __restrict norm,
+    const Real* __restrict v,
+    Real* __restrict dv,
+    const int64_t size_H,
+    const int64_t size_K,
+    const int threads
+) try {
+    if (size_K == 1) return backward_of_dv_without_K(dw, g, norm, v, dv, size_H, size_K, threads);
+    // dv
+    {
+        const int64_t rows = size_H;
+        const int64_t work = size_H * size_K;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dv, size_K, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_H = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                {
+                    const auto steady_1 = (g[i_H] / norm[i_H]);
+                    const auto steady_2 = ((sum_1_here / norm[i_H]) / norm[i_H]);
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dv_now = (steady_1 * (dw[(i_H) * size_K + i_K] - (steady_2 * v[(i_H) * size_K + i_K])));
+                        dv[(i_H) * size_K + i_K] = dv_now;
+                    }
+                }
+            }
+        }
+    }
+    return DONE;
+} CAUGHT
+
+static int backward_of_dg_without_K(
+    const Real* __restrict dw,
+    const Real* __restrict norm,
+    const Real* __restrict v,
+    Real* __restrict dg,
     const int64_t size_H,
     const int64_t size_K,
     const int threads
 ) {
-    try {
-        return forward<float>(
-            g, v, norm, w, size_H, size_K, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+    // dg
+    {
+        const int64_t tile = 2048;
+        const int64_t rows = ((size_H + tile - 1) / tile);
+        const int64_t work = size_H;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dw, norm, v, dg, size_H, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t first_H = (row) * tile;
+                const int64_t last_H = smaller_size(first_H + tile, size_H);
+                {
+                    #pragma omp simd
+                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
+                        const Real dg_now = ((dw[i_H] * v[i_H]) / norm[i_H]);
+                        dg[i_H] = dg_now;
+                    }
+                }
+            }
+        }
     }
+    return DONE;
 }
 
-extern "C" int forward_double(
-    const double* __restrict g,
-    const double* __restrict v,
-    double* __restrict norm,
-    double* __restrict w,
+extern "C" int backward_of_dg(
+    const Real* __restrict dw,
+    const Real* __restrict norm,
+    const Real* __restrict v,
+    Real* __restrict dg,
     const int64_t size_H,
     const int64_t size_K,
     const int threads
-) {
-    try {
-        return forward<double>(
-            g, v, norm, w, size_H, size_K, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
+) try {
+    if (size_K == 1) return backward_of_dg_without_K(dw, norm, v, dg, size_H, size_K, threads);
+    // dg
+    {
+        const int64_t rows = size_H;
+        const int64_t work = size_H * size_K;
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dw, norm, v, dg, size_K, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_H = row;
+                double sum_1_sum = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
+                        }
+                        sum_1_sum += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_sum);
+                const Real dg_here = (sum_1_here / norm[i_H]);
+                dg[i_H] = dg_here;
+            }
+        }
     }
-}
+    return DONE;
+} CAUGHT
 
-template <class Real>
 static int backward_without_K(
     const Real* __restrict dw,
     const Real* __restrict g,
@@ -139,7 +281,13 @@ static int backward_without_K(
         const int64_t tile = 2048;
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dg, dv, size_H, rows, tile)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_H = (row) * tile;
                 const int64_t last_H = smaller_size(first_H + tile, size_H);
@@ -153,13 +301,12 @@ static int backward_without_K(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
 }
 
-template <class Real>
-static int backward(
+extern "C" int backward(
     const Real* __restrict dw,
     const Real* __restrict g,
     const Real* __restrict norm,
@@ -169,15 +316,19 @@ static int backward(
     const int64_t size_H,
     const int64_t size_K,
     const int threads
-) {
-    if (size_K == 1) {
-        return backward_without_K<Real>(dw, g, norm, v, dg, dv, size_H, size_K, threads);
-    }
+) try {
+    if (size_K == 1) return backward_without_K(dw, g, norm, v, dg, dv, size_H, size_K, threads);
     // dg, dv
     {
         const int64_t rows = size_H;
         const int64_t work = size_H * size_K;
-        parallel(rows, work, threads, [=](int thread, int64_t begin, int64_t end) {
+        const int used = threads_for(rows, work, threads);
+        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dg, dv, size_K, rows)
+        {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_H = row;
                 double sum_1_sum = 0;
@@ -205,48 +356,8 @@ static int backward(
                     }
                 }
             }
-        });
+        }
     }
     return DONE;
-}
-
-extern "C" int backward_float(
-    const float* __restrict dw,
-    const float* __restrict g,
-    const float* __restrict norm,
-    const float* __restrict v,
-    float* __restrict dg,
-    float* __restrict dv,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) {
-    try {
-        return backward<float>(
-            dw, g, norm, v, dg, dv, size_H, size_K, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
-
-extern "C" int backward_double(
-    const double* __restrict dw,
-    const double* __restrict g,
-    const double* __restrict norm,
-    const double* __restrict v,
-    double* __restrict dg,
-    double* __restrict dv,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) {
-    try {
-        return backward<double>(
-            dw, g, norm, v, dg, dv, size_H, size_K, threads
-        );
-    } catch (...) {
-        return NO_MEMORY;
-    }
-}
+} CAUGHT
 

@@ -7,9 +7,8 @@ Each function is that of ``weight_norm.py`` with the same name, which is called 
 compute: on other devices, in other formats, within transforms.
 """
 
-import torch
-
 from .. import weight_norm as _module
+from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 
@@ -20,6 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
+    "backward_of_dv": (5, 2, 0),
+    "backward_of_dg": (4, 2, 0),
     "backward": (6, 2, 0),
 }).run
 WeightNormForward = _module.WeightNormForward
@@ -27,29 +28,64 @@ WeightNormGradients = _module.WeightNormGradients
 
 
 def _forward(v, g) -> WeightNormForward:
-    if not (_usable(v, g)):
+    if not _usable(v, g):
         return _of._forward(v, g)
     _given = (v, g)
     H = v.shape[0]
     K = v.shape[1]
     norm = v.new_empty(H, 1)
     w = v.new_empty(H, K)
-    if not _run("forward", (g.contiguous(), v.contiguous(), norm, w), (H, K)):
+    _done = _run("forward", (g.contiguous(), v.contiguous(), norm, w), (H, K))
+    if not _done:
         return _of._forward(*_given)
     return WeightNormForward(w, v, g, norm)
 
 
+def _backward_of_dv(dw, v, g, norm, needs):
+    _given = (dw, v, g, norm, needs)
+    H = dw.shape[0]
+    K = dw.shape[1]
+    dv = dw.new_empty(H, K)
+    _done = _run(
+        "backward_of_dv",
+        (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dv),
+        (H, K),
+    )
+    if not _done:
+        return _of._backward(*_given)
+    return WeightNormGradients(dv, None)
+
+
+def _backward_of_dg(dw, v, g, norm, needs):
+    _given = (dw, v, g, norm, needs)
+    H = dw.shape[0]
+    K = dw.shape[1]
+    dg = dw.new_empty(H)
+    _done = _run("backward_of_dg", (dw.contiguous(), norm.contiguous(), v.contiguous(), dg), (H, K))
+    if not _done:
+        return _of._backward(*_given)
+    return WeightNormGradients(None, dg)
+
+
 def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
-    if not (needs[0] and needs[1] and _usable(dw, v, g, norm)):
+    if not _usable(dw, v, g, norm):
+        return _of._backward(dw, v, g, norm, needs)
+    if needs[0] and not needs[1]:
+        return _backward_of_dv(dw, v, g, norm, needs)
+    if not needs[0] and needs[1]:
+        return _backward_of_dg(dw, v, g, norm, needs)
+    if not (needs[0] and needs[1]):
         return _of._backward(dw, v, g, norm, needs)
     _given = (dw, v, g, norm, needs)
     H = dw.shape[0]
     K = dw.shape[1]
     dg = dw.new_empty(H)
     dv = dw.new_empty(H, K)
-    if not _run(
-        "backward", (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dg, dv),
+    _done = _run(
+        "backward",
+        (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dg, dv),
         (H, K),
-    ):
+    )
+    if not _done:
         return _of._backward(*_given)
     return WeightNormGradients(dv, dg)

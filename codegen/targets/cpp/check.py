@@ -86,9 +86,10 @@ def _imported(
 
 
 def _build(kernels: ModuleType, name: str) -> None:
+    building = importlib.import_module(f"{kernels.__name__}._building")
     try:
-        kernels.built(kernels.FOLDER / f"{name}.cpp", "double")
-    except kernels.NoCompiler as error:
+        building.built(building.FOLDER / f"{name}.cpp", "double")
+    except building.NoCompiler as error:
         remedy = "leave --target cpp out: kernels are compared before they are written"
         raise QuestionError(str(error), remedy) from None
 
