@@ -13,9 +13,18 @@ from codegen.schedule.nodes import Flat, Whole
 
 
 def at_once(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:
+    """`with_gradients`; None also where a library stands between the loops: nothing is gained
+    then.
+    """
+    found = with_gradients(program, wanted)
+    if found is None or any(isinstance(node, Whole) for node in found[1].nodes):
+        return None
+    return found
+
+
+def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:
     """The forward with the gradients ``wanted`` behind it, for an upstream gradient of 1; None
-    where the output is no number, where the backward asks for more, or where a library stands
-    between the loops: nothing is gained then.
+    where the output is no number, or where the backward asks for more.
     """
     forward, backward = program.forward, program.backward
     upstream = backward.parameters[0]
@@ -31,5 +40,4 @@ def at_once(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | 
     known: dict[str, Element] = {
         p.name: size(axes[p.name]) for p in backward.parameters if p.role == "size"
     }
-    found = flat(program, function, known | {upstream.name: ONE})
-    return None if any(isinstance(node, Whole) for node in found.nodes) else (function, found)
+    return function, flat(program, function, known | {upstream.name: ONE})

@@ -38,14 +38,17 @@ class Loops(Passes):
             self.line("")
             place = len(self.lines) - 1
             with self.block(""):
-                self.line(f"const {I64} thread = omp_get_thread_num();")
-                self.line(f"const {I64} count = omp_get_num_threads();")
-                self.line(f"const {I64} begin = rows * thread / count;")
-                self.line(f"const {I64} end = rows * (thread + 1) / count;")
+                self.threads_begun()
                 self.thread()
             self.lines[place] = self.region(self.lines[place:])
             self.totals_added()
         self.print.places, self.print.at_hand = places, at_hand
+
+    def threads_begun(self) -> None:
+        self.line(f"const {I64} thread = omp_get_thread_num();")
+        self.line(f"const {I64} count = omp_get_num_threads();")
+        self.line(f"const {I64} begin = rows * thread / count;")
+        self.line(f"const {I64} end = rows * (thread + 1) / count;")
 
     def region(self, lines: Sequence[str]) -> str:
         """The pragma of a parallel region: each thread has copies of what is read in it, for a

@@ -30,7 +30,9 @@ RUNTIME = {
     "__init__.py": "choosing.py",
     "_running.py": "running.py",
     "_building.py": "building.py",
+    "_training.py": "training.py",
     "loops.h": "loops.h",
+    "products.h": "products.h",
 }
 
 

@@ -1,0 +1,155 @@
+"""One step of gradient descent as one function in C++: a batch is picked, the loss and its
+gradients are computed, and the parameters are changed in place. All sizes are known to the
+compiler, and one thread does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codegen.program import Parameter, Program
+from codegen.program.steps import Default, Fill, SplitLabel
+from codegen.schedule.at_once import with_gradients
+from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.plan import Sweep
+from codegen.schedule.planning import planned
+from codegen.targets.cpp.expressions import named
+from codegen.targets.cpp.loops import Loops
+from codegen.targets.cpp.products import Products
+
+
+@dataclass(frozen=True)
+class Training:
+    """A step as its template prints it. ``batch`` is the size of the axis along which examples lie;
+    ``data`` and ``parameters`` are arguments, ``numbers`` those of a call; ``sizes`` are (name,
+    what it is made of, or nothing where it is given).
+    """
+
+    batch: str
+    data: tuple[str, ...]
+    parameters: tuple[str, ...]
+    numbers: tuple[str, ...]
+    sizes: tuple[tuple[str, str], ...]
+    memory: tuple[tuple[str, str, str], ...]  # (type, name, how many entries)
+    picked: tuple[tuple[str, str, str], ...]  # (type, name, entries of one example)
+    checked: tuple[tuple[str, str, str], ...]  # (label, how many, below what)
+    lines: tuple[str, ...]
+    loss: str
+    updated: tuple[tuple[str, str, str], ...]  # (parameter, its gradient, how many entries)
+
+
+def training_of(program: Program) -> Training | None:
+    """The step of a network: a loss with products of matrices in it, and parameters that all
+    examples share. None for other functions.
+    """
+    axis = batch_axis(program.forward.parameters)
+    wanted = [p for p in _inputs(program) if axis and axis not in _axes(p)]
+    results = [f"d{p.name}" for p in wanted]
+    if not wanted or not {*results} <= {*program.backward.results}:
+        return None
+    if any(isinstance(step, Fill | Default | SplitLabel) for step in program.forward.steps):
+        return None  # what is filled in is a matter of a module
+    found = with_gradients(program, results)
+    if found is None or not any(isinstance(node, Whole) for node in found[1].nodes):
+        return None
+    return _Writer(program, found[1], axis, [p.name for p in wanted]).training()
+
+
+def batch_axis(parameters: Sequence[Parameter]) -> str | None:
+    """The axis of the examples: the first one of an argument, and of all labels; every argument has
+    it first or not at all, and some inputs lack it.
+    """
+    tensors = [p for p in parameters if p.role in ("input", "label")]
+    for first in (_axes(p)[0] for p in tensors if p.layout):
+        lacking = [p for p in tensors if first not in _axes(p)]
+        elsewhere = [p for p in tensors if first in _axes(p)[1:]]
+        if not elsewhere and lacking and all(p.role == "input" for p in lacking):
+            return first
+    return None
+
+
+def _inputs(program: Program) -> list[Parameter]:
+    return [p for p in program.forward.parameters if p.role == "input"]
+
+
+def _axes(p: Parameter) -> list[str]:
+    return [dim.axis.name for dim in p.layout]
+
+
+class _Writer:
+    def __init__(self, program: Program, flat: Flat, batch: str, parameters: list[str]):
+        self.program, self.flat, self.batch, self.parameters = program, flat, batch, parameters
+        self.codes = dict(program.sizes)
+        self.plan = planned(flat)
+        self.arrays = {array.name: array for array in flat.arrays}
+        self.stored = [
+            name
+            for stage in self.plan.stages
+            for name in ((stage.name,) if isinstance(stage, Whole) else stage.stored)
+        ]
+
+    def training(self) -> Training:
+        memory = {name: self.axes_of(name) for name in (*self.arrays, *self.stored)}
+        loops = StaticLoops(self.codes, memory)
+        size = loops.print.size
+        products = Products(size, self.flat.parts)
+        for stage in self.plan.stages:
+            if isinstance(stage, Sweep):
+                loops.sweep(stage)
+            else:
+                loops.lines += products.lines(stage)
+        made, count = dict(self.flat.results), products.count
+        data = [name for name in self.arrays if name not in self.parameters]
+        loss = self.program.forward.results[0]
+        return Training(
+            self.codes[self.batch],
+            tuple(data),
+            tuple(self.parameters),
+            tuple(named(name) for name in self.flat.scalars),
+            tuple(self.sizes(size)),
+            tuple(
+                [(self.kind(n), named(n), count(self.arrays[n].axes)) for n in data]
+                + [("Real", named(name), count(memory[name])) for name in self.stored]
+            ),
+            tuple((self.kind(n), named(n), count(self.arrays[n].axes[1:])) for n in data),
+            tuple(
+                (named(label), count(self.arrays[label].axes), loops.print.length(axis, self.flat.parts))
+                for label, axis in self.flat.picks
+            ),
+            tuple(loops.lines),
+            named(made[loss]),
+            tuple(
+                (named(p), named(made[f"d{p}"]), count(self.arrays[p].axes))
+                for p in self.parameters
+            ),
+        )
+
+    def kind(self, name: str) -> str:
+        return "int64_t" if self.arrays[name].entries == "whole" else "Real"
+
+    def axes_of(self, name: str):
+        found = self.arrays.get(name) or self.plan.nodes[name]
+        return found.axes
+
+    def sizes(self, size) -> list[tuple[str, str]]:
+        """Those of axes that are made of others come last."""
+        whole = [axis for axis in self.flat.parts if axis in self.codes]
+        plain = [axis for axis in self.codes if axis not in whole]
+        found = [(self.codes[axis], "") for axis in plain]
+        return found + [
+            (self.codes[axis], " * ".join(map(size, self.flat.parts[axis]))) for axis in whole
+        ]
+
+
+class StaticLoops(Loops):
+    """Sweeps for one thread: no region is parallel."""
+
+    def threads_begun(self) -> None:
+        self.line("const int64_t thread = 0, begin = 0, end = rows;")
+
+    def region(self, lines: Sequence[str]) -> str:
+        return ""
+
+
+__all__ = ["Training", "training_of"]
