@@ -13,6 +13,7 @@ from derive.running.folders import is_empty
 
 MARKER = '"""Generated modules. Not edited by hand."""\n'
 KERNELS = "kernels"  # the folder of those, in that of the modules
+ENDS = (".cpp", ".py", "_step.cpp")  # of their files; only networks have the last one
 PACKAGE = '''"""Generated modules, and kernels for them. Not edited by hand.
 
 ``use("cpp")`` runs them on kernels, ``use("torch")`` on torch again; so does the variable
@@ -38,8 +39,7 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
     for result in results:
         if result.kernels:
             name = Path(result.file).stem
-            texts |= {folder / f"{name}.cpp": result.kernels[0]}
-            texts |= {folder / f"{name}.py": result.kernels[1]}
+            texts |= zip((folder / f"{name}{end}" for end in ENDS), result.kernels, strict=False)
     package = out / "__init__.py"
     if writing.current(package) in (None, MARKER, PACKAGE):
         texts[package] = PACKAGE

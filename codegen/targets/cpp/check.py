@@ -16,13 +16,16 @@ import torch
 from torch import Tensor
 
 from codegen.program import Program
+from codegen.targets.cpp.training import batch_axis
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_difference_of
+from codegen.writing import ENDS
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
 
 # Of the largest entry: rounding is far below it, what is wrong far above.
 FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}
 SMALLEST = 1e-6  # what is smaller throughout is compared with this
+LONG = 2.0**20  # the rate of a step: beside it a parameter is no more than rounding
 PACKAGES = count(1)
 
 
@@ -47,6 +50,9 @@ class Beside:
                 if not difference <= FORMATS[torch.float32]:
                     return difference
                 apart = _from_lines(module, kernels, definition, program)
+            if hasattr(wrapper, "training_step"):
+                stepped = _step_apart(module, wrapper.training_step, definition, program)
+                apart = {dtype: max(apart[dtype], stepped[dtype]) for dtype in FORMATS}
             silent = sorted(set(wrapper._run.__self__.counts) - called)
             if silent:
                 raise UnprovedError(f"{definition.name}: no call reached {', '.join(silent)}")
@@ -69,7 +75,7 @@ def _imported(
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / package / "kernels"
         folder.mkdir(parents=True)
-        files = {**shared, f"{name}.cpp": texts[0], f"{name}.py": texts[1]}
+        files = {**shared} | {f"{name}{end}": text for end, text in zip(ENDS, texts, strict=False)}
         for file, content in files.items():
             (folder / file).write_text(content)
         (folder.parent / "__init__.py").write_text("")
@@ -134,8 +140,42 @@ def _from_lines(module, kernels, definition: Definition, program: Program) -> di
                 theirs = _outcome(module, program, passed, wanted, dtype)
             for own, other in zip(ours, theirs, strict=True):
                 if other.numel() and bool(other.isfinite().all()):
-                    gap = ((own - other).abs().max() / other.abs().max().clamp(min=SMALLEST)).item()
-                    worst[dtype] = max(worst[dtype], gap if gap == gap else float("inf"))
+                    worst[dtype] = max(worst[dtype], _gap(own, other))
+    return worst
+
+
+def _step_apart(module, training_step, definition: Definition, program: Program) -> dict:
+    """The largest difference of what a step takes off a parameter to the gradient of the lines,
+    relative to the largest entry, by the format.
+    """
+    worst = dict.fromkeys(FORMATS, 0.0)
+    axis = batch_axis(program.forward.parameters)
+    examples = next(
+        p.name for p in program.forward.parameters if p.layout and p.layout[0].axis.name == axis
+    )
+    for dims, dtype in product(dims_tried(definition), FORMATS):
+        generator = torch.Generator().manual_seed(0)
+        arguments = arguments_of(definition, program, DRAWS[1], generator, dims)
+        leaves = _leaves(arguments, dtype)
+        own = {
+            name: value.clone(memory_format=torch.contiguous_format)
+            for name, value in leaves.items()
+            if isinstance(value, Tensor)
+        }
+        batch = len(own[examples])
+        picks = torch.randint(batch, (batch,), generator=generator)
+        step = training_step(**{**leaves, **own}, batch=batch)
+        loss = step(picks, LONG)
+        picked = {name: leaves[name][picks] for name in step.data}
+        shared = {name: leaves[name].requires_grad_() for name in step.parameters}
+        theirs = getattr(module, program.name)(**{**leaves, **picked, **shared})
+        gradients = torch.autograd.grad(theirs, [*shared.values()])
+        pairs = [(torch.tensor(loss), theirs.detach().double())]
+        pairs += [
+            ((before.detach() - own[name]) / LONG, gradient)
+            for (name, before), gradient in zip(shared.items(), gradients, strict=True)
+        ]
+        worst[dtype] = max(worst[dtype], *(_gap(*pair) for pair in pairs))
     return worst
 
 
@@ -145,14 +185,26 @@ def _choices(names: list[str]) -> list[tuple[str, ...]]:
     return [choice for choice in dict.fromkeys(found) if choice]
 
 
-def _outcome(module, program: Program, arguments: Mapping[str, object], wanted, dtype):
-    """The output and the gradients, these twice: a loss hands them out once."""
-    leaves = {
-        name: value.detach().to(dtype).requires_grad_(name in wanted)
+def _gap(own: Tensor, other: Tensor) -> float:
+    """The largest difference, relative to the largest entry."""
+    gap = ((own - other).abs().max() / other.abs().max().clamp(min=SMALLEST)).item()
+    return gap if gap == gap else float("inf")
+
+
+def _leaves(arguments: Mapping[str, object], dtype: torch.dtype) -> dict[str, object]:
+    return {
+        name: value.detach().to(dtype)
         if isinstance(value, Tensor) and value.is_floating_point()
         else value
         for name, value in arguments.items()
     }
+
+
+def _outcome(module, program: Program, arguments: Mapping[str, object], wanted, dtype):
+    """The output and the gradients, these twice: a loss hands them out once."""
+    leaves = _leaves(arguments, dtype)
+    for name in wanted:
+        leaves[name] = leaves[name].requires_grad_()
     output = getattr(module, program.name)(**leaves)
     inputs = [leaves[name] for name in wanted]
     generator = torch.Generator().manual_seed(1)

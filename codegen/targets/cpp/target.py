@@ -15,6 +15,7 @@ from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.functions import functions_of
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.torch.target import CALLED, IMPORTS
 from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
@@ -69,7 +70,7 @@ class CppTarget:
 
         Raises `QuestionError` for what no loop computes.
         """
-        written = functions_of(program)
+        written, step = functions_of(program), training_of(program)
         kernels, wrappers = written.kernels, written.wrappers
         if not kernels:
             return ()
@@ -94,8 +95,12 @@ class CppTarget:
             digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
             wrappers=wrappers,
+            step=call_of(program, step) if step else None,
         )
-        return kernels_text, text
+        return kernels_text, text, *self._step(step, lines)
+
+    def _step(self, step: Training | None, lines: Sequence[str]) -> tuple[str, ...]:
+        return (self._printed("step.cpp.jinja", header=lines, step=step),) if step else ()
 
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""

@@ -17,6 +17,7 @@ from codegen.schedule.planning import planned
 from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.products import Products
+from codegen.targets.torch.wrapping import in_tuple, wrapped
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,11 @@ class _Writer:
             ),
             tuple((self.kind(n), named(n), count(self.arrays[n].axes[1:])) for n in data),
             tuple(
-                (named(label), count(self.arrays[label].axes), loops.print.length(axis, self.flat.parts))
+                (
+                    named(label),
+                    count(self.arrays[label].axes),
+                    loops.print.length(axis, self.flat.parts),
+                )
                 for label, axis in self.flat.picks
             ),
             tuple(loops.lines),
@@ -140,6 +145,62 @@ class _Writer:
         return found + [
             (self.codes[axis], " * ".join(map(size, self.flat.parts[axis]))) for axis in whole
         ]
+
+
+@dataclass(frozen=True)
+class Call:
+    """The function in Python that makes a step, as its template prints it."""
+
+    signature: str
+    batch: str
+    data: str
+    parameters: str
+    first: str
+    sizes: str
+    examples: str
+    shared: str
+    numbers: str
+
+
+def call_of(program: Program, step: Training) -> Call:
+    forward = program.forward.parameters
+    tensors = [p for p in forward if p.role in ("input", "label")]
+    numbers = [p for p in forward if p.name in step.numbers]
+    batch = "batch"
+    while any(p.name == batch for p in forward):
+        batch += "_"
+    codes = dict(program.sizes)
+    sizes = [f'"{step.batch}": {batch}']
+    for size, made in step.sizes:
+        if not made and size != step.batch:
+            place = next(
+                f"{p.name}.shape[{i}]"
+                for p in tensors
+                for i, dim in enumerate(p.layout)
+                if codes[dim.axis.name] == size
+            )
+            sizes.append(f'"{size}": {place}')
+    first = [f"{n}[:{batch}]" if n in step.data else n for n in (p.name for p in tensors)]
+    given = [*(p.name for p in tensors), *(f"{p.name}={p.default!r}" for p in numbers)]
+    return Call(
+        wrapped("def training_step", [*given, "*", batch], " -> TrainingStep:"),
+        batch,
+        ", ".join(step.data),
+        ", ".join(step.parameters),
+        wrapped(
+            f"_module.{program.name}_forward",
+            [*first, *(f"{p.name}={p.name}" for p in numbers)],
+            indent=4,
+        ),
+        _dictionary(sizes),
+        _dictionary([f'"{name}": {name}' for name in step.data]),
+        _dictionary([f'"{name}": {name}' for name in step.parameters]),
+        in_tuple([p.name for p in numbers]),
+    )
+
+
+def _dictionary(items: Sequence[str]) -> str:
+    return wrapped("", items, indent=8).replace("(", "{", 1)[::-1].replace(")", "}", 1)[::-1]
 
 
 class StaticLoops(Loops):

@@ -38,8 +38,9 @@ class NoCompiler(RuntimeError):
 
 
 def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Path:
-    """The library made of a file for the format ``real``, and for these sizes where it is made for
-    some alone: found by what it was made of, or made now. Processes that build the same one at once do not disturb each other. Raises `NoCompiler`.
+    """The library made of a file for the format ``real``, and for ``sizes`` where it is made for
+    some alone: found by what it was made of, or made now. Processes that build the same one at once
+    do not disturb each other. Raises `NoCompiler`.
     """
     found = compiler()
     given = [f"-DREAL={real}", *(f"-DSIZE_{name}={size}" for name, size in sizes.items())]
