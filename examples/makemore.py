@@ -24,7 +24,15 @@ import torch
 from character_model import checkpoint, files
 from character_model.interrupt import Interrupt
 from character_model.mistakes import Mistake
-from character_model.network import calibrate, logits_gradient, mean_loss, sampled_names
+from character_model.network import (
+    CPP,
+    TARGETS,
+    TORCH,
+    calibrate,
+    logits_gradient,
+    mean_loss,
+    sampled_names,
+)
 from character_model.progress import clock, progress
 from character_model.training import BATCH, Diverged, Run, Settings, begin, train
 from character_model.words import OWN_WORDS, Dataset, Examples, load
@@ -133,7 +141,7 @@ def _resumed(options: argparse.Namespace) -> tuple[Run, Dataset, Path]:
     return run, dataset, out
 
 
-def _settings(options: argparse.Namespace) -> dict[str, int | None]:
+def _settings(options: argparse.Namespace) -> dict[str, int | str | None]:
     """What was given of the settings; None where nothing was."""
     return {field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)}
 
@@ -266,6 +274,11 @@ def _add_train(verbs) -> None:
         "--threads",
         type=_whole(1, os.cpu_count() or 1),
         help=f"threads of torch ({own.threads}, the fastest for so small a network)",
+    )
+    verb.add_argument(
+        "--target",
+        choices=TARGETS,
+        help=f"{TORCH}: the generated functions; {CPP}: a step in one call ({own.target})",
     )
     verb.add_argument("--out", type=Path, metavar="DIR", help=f"the folder to write to ({OUT})")
     verb.add_argument(

@@ -319,7 +319,7 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
     assert given == [(7, nothing_kept.order, nothing_kept.target)] * 4
     monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError):
-        codegen.emitting._emitted(scaled, "Scaled", SHORT)
+        codegen.emitting._emitted(scaled, "Scaled", (SHORT, 1, "torch"))
 
 
 def load_one(file):

@@ -253,15 +253,20 @@ def assert_resumes_to_the_same(out: Path, whole: Path, capsys) -> None:
 
 def calling_at_step(monkeypatch, number: int, action) -> None:
     """Call ``action`` in the middle of a step."""
-    descend, steps = training.descend, []
+    descent, steps = training.descent, []
 
-    def counted(*arguments):
-        steps.append(None)
-        if len(steps) == number:
-            action()
-        return descend(*arguments)
+    def counting(*arguments):
+        take = descent(*arguments)
 
-    monkeypatch.setattr(training, "descend", counted)
+        def counted(*given):
+            steps.append(None)
+            if len(steps) == number:
+                action()
+            return take(*given)
+
+        return counted
+
+    monkeypatch.setattr(training, "descent", counting)
 
 
 def test_ctrl_c_ends_the_step_and_a_resumed_run_gives_the_same_numbers(
@@ -359,7 +364,13 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_earlier_one(tmp_path, mo
 def test_a_checkpoint_holds_all_that_a_run_is(whole):
     fields = fields_of(whole)
     assert fields["step"] == len(fields["losses"]) == STEPS
-    assert fields["settings"] == {"steps": STEPS, "hidden": HIDDEN, "seed": SEED, "threads": 1}
+    assert fields["settings"] == {
+        "steps": STEPS,
+        "hidden": HIDDEN,
+        "seed": SEED,
+        "threads": 1,
+        "target": "torch",
+    }
     assert fields["symbols"] == ".abcdefghijklmnopqrstuvwxyz"
     assert set(fields["parameters"]) == set(PARAMETERS)
 

@@ -39,13 +39,15 @@ BUILT = {  # of functions that are made of others: of their argument
 
 class Entries(Views):
     """One method for each class of values. ``made`` says for every name of the function which node
-    or array it is, ``known`` what is made of numbers alone; ``picks`` are (label, axis).
+    or array it is, ``known`` what is made of numbers alone; ``picks`` are (label, axis);
+    ``places`` are the names of whole numbers that are computed.
     """
 
     numbers: set[str]
     arrays: dict[str, Array]
     layouts: dict[str, Layout]
     made: dict[str, str]
+    places: set[str]
     known: dict[str, Element]
     picks: dict[tuple[str, str], None]
 
@@ -79,7 +81,7 @@ class Entries(Views):
         """An index along an axis, by a label or a number."""
         place = self.entry(value, at)
         for part in place.parts():
-            if part.kind == "label":
+            if part.kind == "label" and part.name in self.arrays:
                 self.picks[part.name, along] = None
         return place
 
@@ -122,7 +124,8 @@ class Entries(Views):
     def loaded(self, name: str, dims: Layout, at) -> Element:
         made = self.made.get(name, name)
         indices = [i for dim in dims if not dim.one for i in at[dim.axis.name]]
-        kind = "label" if made in self.arrays and self.arrays[made].entries == "whole" else "entry"
+        given = made in self.arrays and self.arrays[made].entries == "whole"
+        kind = "label" if given or made in self.places else "entry"
         return Element(kind, tuple(indices), made)
 
     def _at_Plus(self, value, at):
@@ -201,10 +204,10 @@ class Entries(Views):
     def _at_Contract(self, value, at):
         fresh = self.numbered("product")
         self.layouts[fresh] = value.dims
-        name = self.whole(value, fresh)
-        return entry(name, *(i for dim in value.dims if not dim.one for i in at[dim.axis.name]))
+        self.made[fresh] = self.whole(value, fresh)
+        return self.loaded(fresh, value.dims, at)
 
-    _at_Gathered = _at_Contract
+    _at_Gathered = _at_ArgMaxOf = _at_Contract
 
     def _at_ContractAdd(self, value, at):
         product = self.entry(value.product, at)

@@ -67,6 +67,7 @@ class _Flattening(Entries):
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
         self.nodes: list[Node | Whole] = []
         self.arrays: dict[str, Array] = {}
+        self.places: set[str] = set()  # the names of whole numbers that are computed
         self.made: dict[str, str] = {}  # by the name in the function: that of its node or array
         self.layouts: dict[str, Layout] = {}
         self.picks: dict[tuple[str, str], None] = {}
@@ -126,6 +127,14 @@ class _Flattening(Entries):
         self.made[name] = self.add(Node(self.free(name), self.axes(value.dims), element))
 
     def add(self, node: Node | Whole) -> str:
+        """Raises `QuestionError` for a loop within a loop over the same axis: both have one index."""
+        if isinstance(node, Node) and len({*node.space}) < len(node.space):
+            twice = next(axis for axis in node.space if node.space.count(axis) > 1)
+            raise QuestionError(
+                f"{self.function.name}: {node.name} runs along {twice} and along an axis into which"
+                " it was flattened, which no kernel does",
+                f"give one of the two another name: Rename(..., {twice}, ...)",
+            )
         self.nodes.append(node)
         return node.name
 
@@ -188,13 +197,18 @@ class _Flattening(Entries):
             parts = ("left", "right")
         elif isinstance(value, array_values.Gathered):
             parts = ("index", "source")
+        elif isinstance(value, array_values.ArgMaxOf):
+            parts = ("operand",)
         else:
             return None
         named = {part: self.stored(getattr(value, part), f"{name}_{part}") for part in parts}
         reads = frozenset(load.name for load in named.values())
-        return self.add(
-            Whole(self.free(name), self.axes(value.dims), replace(value, **named), reads)
+        entries = "whole" if isinstance(value, array_values.ArgMaxOf) else "real"
+        found = Whole(
+            self.free(name), self.axes(value.dims), replace(value, **named), reads, entries
         )
+        self.places |= {found.name} if entries == "whole" else set()
+        return self.add(found)
 
     def stored(self, value: Value, name: str) -> entry_values.Load:
         """The value as an array in memory."""

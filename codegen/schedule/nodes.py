@@ -35,13 +35,15 @@ class Node:
 @dataclass(frozen=True)
 class Whole:
     """``value`` as an operation on whole arrays, which a library does: a product of matrices, an
-    addition by index. It stands under ``name``, and ``reads`` these arrays.
+    addition by index, the places of maxima. It stands under ``name``, and ``reads`` these arrays;
+    its ``entries`` are as those of an `Array`.
     """
 
     name: str
     axes: Axes
     value: Value
     reads: frozenset[str]
+    entries: str = "real"
 
 
 @dataclass(frozen=True)

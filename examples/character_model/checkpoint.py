@@ -11,7 +11,7 @@ import torch
 
 from character_model import files
 from character_model.mistakes import Mistake
-from character_model.network import Calibration, parameter_shapes
+from character_model.network import TARGETS, Calibration, parameter_shapes
 from character_model.training import Run, Settings
 
 MADE_BY = "gradform makemore, checkpoint 1"
@@ -76,6 +76,8 @@ def _run(fields: dict) -> Run:
         calibration=fields["calibration"] and Calibration(**fields["calibration"]),
         seconds=fields["seconds"],
     )
+    if run.settings.target not in TARGETS:
+        raise ValueError(f"the target {run.settings.target!r}")
     shapes = {name: tuple(tensor.shape) for name, tensor in run.parameters.items()}
     if shapes != parameter_shapes(len(run.symbols), run.settings.hidden):
         raise ValueError(f"parameters of the shapes {shapes}")

@@ -5,13 +5,14 @@ Nothing here builds a graph: no parameter asks for a gradient, and none is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from character_model.mistakes import Mistake
 from character_model.words import CONTEXT, Examples
 from generated.mlp import mlp_atoms, mlp_backward, mlp_forward
 from generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
@@ -21,6 +22,7 @@ EPS = 1e-5
 LONGEST_NAME = 40  # an untrained network may never end a word
 ENTRIES_AT_ONCE = 1 << 22  # of the hidden layer in an evaluation: 16 MiB for each tensor
 UPSTREAM = torch.ones(())
+TARGETS = TORCH, CPP = "torch", "cpp"
 
 Parameters = dict[str, Tensor]
 
@@ -56,6 +58,28 @@ def drawn_parameters(symbols: int, hidden: int, generator: torch.Generator) -> P
         drawn[name] = drawn[name] * 0.1
     drawn["bngain"] = drawn["bngain"] + 1.0
     return drawn
+
+
+def descent(
+    parameters: Parameters, examples: Examples, batch: int, target: str
+) -> Callable[[Tensor, float], Tensor | float]:
+    """What takes one step on the examples that it is given the numbers of, at a rate, in place, and
+    returns the loss before it. Raises Mistake where there is no compiler for the target cpp.
+    """
+    if target == CPP:
+        from generated.kernels.mlp import NoCompiler, training_step  # whose import takes time
+
+        try:
+            return training_step(
+                examples.contexts, examples.labels, **parameters, eps=EPS, batch=batch
+            )
+        except NoCompiler as error:
+            raise Mistake(f"{error}; --target {TORCH} needs no compiler") from None
+
+    def take(chosen: Tensor, rate: float) -> Tensor:
+        return descend(parameters, examples.contexts[chosen], examples.labels[chosen], rate)
+
+    return take
 
 
 def descend(parameters: Parameters, contexts: Tensor, labels: Tensor, rate: float) -> Tensor:

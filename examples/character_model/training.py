@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from character_model.network import Calibration, Parameters, descend, drawn_parameters
+from character_model.network import TORCH, Calibration, Parameters, descent, drawn_parameters
 from character_model.words import SYMBOLS, Examples
 
 BATCH = 32
@@ -26,13 +26,14 @@ class Diverged(Exception):
 class Settings:
     """What the numbers of a run depend on, next to its data.
 
-    The threads are among them: they decide in which order a sum is rounded.
+    The threads and the target are among them: they decide how a sum is rounded.
     """
 
     steps: int = 200_000
     hidden: int = 200
     seed: int = 2147483647
     threads: int = 1
+    target: str = TORCH
 
 
 @dataclass
@@ -78,14 +79,14 @@ def train(run: Run, examples: Examples, stop: Callable[[], bool]) -> Iterator[fl
     """Take ``run`` on, in place, to its last step or until ``stop()``.
 
     Yields the mean loss since the last report, a few times per second and at the end. Only at these
-    moments does ``run`` hold all that was computed, and may be saved. Raises Diverged.
+    moments does ``run`` hold all that was computed, and may be saved. Raises Diverged, and Mistake
+    where the target cannot be built.
     """
-    contexts, labels = examples.contexts, examples.labels
-    losses, begun = [], time.perf_counter()
+    take = descent(run.parameters, examples, BATCH, run.settings.target)
+    count, losses, begun = len(examples), [], time.perf_counter()
     for step in range(run.step, run.settings.steps):
-        chosen = torch.randint(len(labels), (BATCH,), generator=run.generator)
-        rate = rate_at(step, run.settings.steps)
-        losses.append(descend(run.parameters, contexts[chosen], labels[chosen], rate))
+        chosen = torch.randint(count, (BATCH,), generator=run.generator)
+        losses.append(take(chosen, rate_at(step, run.settings.steps)))
         now = time.perf_counter()
         stopping = stop()
         if stopping or now - begun >= SECONDS_BETWEEN_REPORTS:
@@ -97,9 +98,9 @@ def train(run: Run, examples: Examples, stop: Callable[[], bool]) -> Iterator[fl
         yield _record(run, losses, time.perf_counter() - begun)
 
 
-def _record(run: Run, losses: list[Tensor], seconds: float) -> float:
+def _record(run: Run, losses: list[Tensor | float], seconds: float) -> float:
     """Add the losses since the last report to the run; their mean."""
-    recent = torch.stack(losses)
+    recent = torch.tensor([float(loss) for loss in losses])
     run.losses = torch.cat([run.losses, recent])
     run.seconds += seconds
     mean = recent.mean().item()

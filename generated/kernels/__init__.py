@@ -51,8 +51,9 @@ def _choose(target: str) -> None:
         except NoCompiler as error:
             tell(f"{error}; the functions run on torch")
             target = "torch"
-    for file in sorted(FOLDER.glob("*.cpp")):
-        _replace(file.stem, target)
+    for file in sorted(FOLDER.glob("*.py")):
+        if not file.stem.startswith("_"):
+            _replace(file.stem, target)
     _state["target"] = target
 
 

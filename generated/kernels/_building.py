@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 FOLDER = Path(__file__).parent
 FLAGS = (
@@ -35,13 +37,16 @@ class NoCompiler(RuntimeError):
     """Kernels cannot be built here."""
 
 
-def built(source: Path, real: str) -> Path:
-    """The library made of a file for the format ``real``: found by what it was made of, or made
-    now. Processes that build the same one at once do not disturb each other. Raises `NoCompiler`.
+def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Path:
+    """The library made of a file for the format ``real``, and for ``sizes`` where it is made for
+    some alone: found by what it was made of, or made now. Processes that build the same one at once
+    do not disturb each other. Raises `NoCompiler`.
     """
     found = compiler()
-    made_of = [source.read_text(), (FOLDER / "loops.h").read_text(), *FLAGS, *LIBRARIES]
-    made_of += [version(found), processor(), real]
+    given = [f"-DREAL={real}", *(f"-DSIZE_{name}={size}" for name, size in sizes.items())]
+    texts = [source, *sorted(FOLDER.glob("*.h"))]
+    made_of = [*(text.read_text() for text in texts), *FLAGS, *LIBRARIES, *given]
+    made_of += [version(found), processor()]
     name = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:DIGITS]
     folder = kept_in()
     library = folder / f"{source.stem}-{name}.so"
@@ -53,7 +58,7 @@ def built(source: Path, real: str) -> Path:
         command = [
             found,
             *FLAGS,
-            f"-DREAL={real}",
+            *given,
             f"-I{FOLDER}",
             str(source),
             "-o",

@@ -7,10 +7,13 @@ Each function is that of ``mlp.py`` with the same name, which is called where no
 compute: on other devices, in other formats, within transforms.
 """
 
+from pathlib import Path as _Path
+
 from .. import mlp as _module
-from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
+from ._building import NoCompiler as NoCompiler  # which a step raises
+from ._training import TrainingStep
 
 _of = Original(
     _module,
@@ -219,3 +222,24 @@ def _backward(
     )
     dW1 = embcat.mT @ dhprebn
     return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
+
+
+def training_step(
+    contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps=1e-05, *, batch,
+) -> TrainingStep:
+    """Gradient descent of MLP on batch examples at once, as a `TrainingStep`:
+    ``step(picks, rate)`` changes the parameters in place and returns the loss before.
+
+    contexts, labels: all examples; C, W1, b1, W2, b2, bngain, bnbias: the parameters. Raises what
+    `mlp_forward` raises for them, and what `TrainingStep` raises.
+    """
+    _module.mlp_forward(
+        contexts[:batch], labels[:batch], C, W1, b1, W2, b2, bngain, bnbias, eps=eps,
+    )
+    return TrainingStep(
+        _Path(__file__).with_name("mlp_step.cpp"),
+        {"N": batch, "T": contexts.shape[1], "V": C.shape[0], "E": C.shape[1], "H": W1.shape[1]},
+        {"contexts": contexts, "labels": labels},
+        {"C": C, "W1": W1, "b1": b1, "W2": W2, "b2": b2, "bngain": bngain, "bnbias": bnbias},
+        (eps,),
+    )

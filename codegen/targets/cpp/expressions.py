@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from codegen.schedule.elements import Element, is_number, is_whole
-from codegen.targets.cpp.vocabulary import FUNCTIONS, POWERS, SIGNS, TAKEN
+from codegen.targets.cpp.vocabulary import FUNCTIONS, POWERS, PREFIXES, SIGNS, SUFFIXES, TAKEN
 from derive.language.errors import QuestionError
 
 
 def named(name: str) -> str:
-    """A name of ours as one that C++ has free."""
-    return f"{name}_" if name in TAKEN or name.startswith(("i_", "size_")) else name
+    """A name of a forward as one that C++ and the writer have free; others stay others."""
+    plain = name.rstrip("_")
+    taken = plain in TAKEN or plain.startswith(PREFIXES) or plain.endswith(SUFFIXES)
+    return f"{name}_" if taken else name
 
 
 class Expressions:

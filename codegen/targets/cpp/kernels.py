@@ -103,7 +103,7 @@ class Kernels:
         memory = {name: self.axes_of(name) for name in (*reads, *stored)}
         loops = Loops(self.codes, memory)
         elements = [part for node in nodes for part in node.value.parts()]
-        axes = used_axes(elements, nodes, memory)
+        axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
         sizes = tuple(sorted({self.codes[axis] for axis in axes}))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
         arguments = [
@@ -130,7 +130,8 @@ class Kernels:
         return found.axes
 
     def _type(self, name: str) -> str:
-        whole = name in self.arrays and self.arrays[name].entries == "whole"
+        found = self.arrays.get(name) or self.nodes[name]
+        whole = not isinstance(found, Node) and found.entries == "whole"
         return f"const {I64}* __restrict" if whole else "const Real* __restrict"
 
     def _local(self, name: str, axes: Axes, loops: Loops) -> list[str]:
@@ -139,6 +140,12 @@ class Kernels:
             f"    Scratch<Real> {name}_memory({count});",
             f"    Real* __restrict {name} = {name}_memory.entries;",
         ]
+
+    def axes_of_labels(self, elements: Sequence[Element]) -> set[str]:
+        """Those that labels, which are read, index."""
+        read = {e.name for e in elements if e.kind == "label"}
+        picks = [axis for label, axis in self.flat.picks if label in read]
+        return {part for axis in picks for part in self.flat.parts.get(axis, (axis,))}
 
     def _labels_checked(self, elements: Sequence[Element], loops: Loops) -> list[str]:
         """A label outside of its axis would be read from anywhere."""

@@ -107,11 +107,11 @@ class Lines:
                     continue
                 count = self.product(self.row_sizes(axes))
                 if node.name in self.current.kept:
-                    self.array("Real", node.name, count)
+                    self.array("Real", named(node.name), count)
                     self.print.places[node.name] = self.in_row(node, axes)
                 if node.kind == "sum":
-                    self.array("Real", f"{node.name}_block", count)
-                    self.array("double", f"{node.name}_total", count)
+                    self.array("Real", f"{named(node.name)}_block", count)
+                    self.array("double", f"{named(node.name)}_total", count)
 
     def in_row(self, node: Node, axes: Axes, name: str = ""):
         """An entry of what belongs to the row; from indices of all its axes, or of the row's."""
@@ -122,7 +122,7 @@ class Lines:
                 f"({indices[i]} - first_{axis})" if axis == self.tile else indices[i]
                 for i, axis in zip(places, axes, strict=True)
             ]
-            return f"{name or node.name}[{self.offset(axes, own, self.row_sizes(axes))}]"
+            return f"{name or named(node.name)}[{self.offset(axes, own, self.row_sizes(axes))}]"
 
         return text
 
@@ -135,12 +135,12 @@ class Lines:
             if node.kind:
                 self.added(node, self.print.real(node.value))
             else:
-                self.line(f"const Real {node.name}_here = {self.print.real(node.value)};")
+                self.line(f"const Real {named(node.name)}_here = {self.print.real(node.value)};")
                 self.known_in_row(node)
 
     def known_in_row(self, node: Node) -> None:
-        self.store(node, f"{node.name}_here")
-        self.print.places[node.name] = lambda indices: f"{node.name}_here"
+        self.store(node, f"{named(node.name)}_here")
+        self.print.places[node.name] = lambda indices: f"{named(node.name)}_here"
 
     def store(self, node: Node, text: str) -> None:
         if node.name in self.current.stored and node.name not in self.current.partial:

@@ -34,15 +34,23 @@ class Loops(Passes):
         with self.block(""):
             self.rows_counted()
             self.totals_declared()
-            self.line("const int used = threads_for(rows, work, threads);")
-            self.line("")
-            place = len(self.lines) - 1
-            with self.block(""):
-                self.threads_begun()
-                self.thread()
-            self.lines[place] = self.region(self.lines[place:])
+            self.in_threads()
             self.totals_added()
         self.print.places, self.print.at_hand = places, at_hand
+
+    def in_threads(self) -> None:
+        """What a thread throws, it has to catch."""
+        self.line("const int used = threads_for(rows, work, threads);")
+        self.line("bool failed = false;")
+        self.line("")
+        place = len(self.lines) - 1
+        with self.block(""):
+            self.line("try {")
+            self.threads_begun()
+            self.thread()
+            self.line("} FAILED(failed)")
+        self.lines[place] = self.region(self.lines[place:])
+        self.line("if (failed) return NO_MEMORY;")
 
     def threads_begun(self) -> None:
         self.line(f"const {I64} thread = omp_get_thread_num();")
@@ -55,7 +63,7 @@ class Loops(Passes):
         compiler loads what it reads through a pointer to others again in each round of a loop.
         """
         read = {*re.findall(r"[A-Za-z_]\w*", "\n".join(lines))}
-        own = ["rows", *(f"{node.name}_parts" for node in self.partial)]
+        own = ["rows", *(f"{named(node.name)}_parts" for node in self.partial)]
         own += ["tile"] * (self.tile is not None)
         copies = [name for name in (*self.given, *own) if name in read]
         return f"        #pragma omp parallel num_threads(used) firstprivate({', '.join(copies)})"
@@ -85,12 +93,12 @@ class Loops(Passes):
         for node in self.partial:
             count = self.product([self.print.size(axis) for axis in node.axes])
             kind, first = ("double", "0") if node.kind == "sum" else ("Real", "-infinity")
-            self.array(kind, f"{node.name}_parts", f"threads * {count}", first)
+            self.array(kind, f"{named(node.name)}_parts", f"threads * {count}", first)
 
     def totals_added(self) -> None:
         for node in self.partial:
             count = self.product([self.print.size(axis) for axis in node.axes])
-            parts, result = f"{node.name}_parts", named(node.name)
+            parts, result = f"{named(node.name)}_parts", named(node.name)
             self.line(f"{node.kind}_of_parts({parts}, threads, {count}, {result});")
 
     def thread(self) -> None:
@@ -99,12 +107,12 @@ class Loops(Passes):
         for node in self.partial:
             kind = "double" if node.kind == "sum" else "Real"
             count = self.product([self.print.size(axis) for axis in node.axes])
-            part = f"{node.name}_parts + thread * {count}"
-            self.line(f"{kind}* __restrict {node.name}_part = {part};")
+            part = f"{named(node.name)}_parts + thread * {count}"
+            self.line(f"{kind}* __restrict {named(node.name)}_part = {part};")
         blocks = [node for node in self.partial if self.is_added_by_entry(node)]
         for node in blocks:
             count = self.product([self.print.size(axis) for axis in node.axes])
-            self.array("Real", f"{node.name}_block", count)
+            self.array("Real", f"{named(node.name)}_block", count)
         self.scratch_declared()
         with self.block(f"for ({I64} row = begin; row < end; ++row)"):
             self.row_indices()
@@ -116,7 +124,9 @@ class Loops(Passes):
             if blocks:
                 with self.block(f"if ((row - begin) % {ROWS} == {ROWS - 1} || row == end - 1)"):
                     for node in blocks:
-                        self.line(f"add_block({node.name}_block_memory, {node.name}_part);")
+                        self.line(
+                            f"add_block({named(node.name)}_block_memory, {named(node.name)}_part);"
+                        )
 
     def is_added_by_entry(self, node: Node) -> bool:
         """Whether a reduction over the rows has an entry for each entry of a row, and for nothing

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from codegen.schedule.elements import Element, axes_in, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
+from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.lines import I64
 from codegen.targets.cpp.reductions import Reductions
 
@@ -54,9 +55,11 @@ class Passes(Reductions):
         axis, innermost = nest.axes[depth], depth == len(nest.axes) - 1
         local = self.added_inside(nest) if innermost and depth > 0 else []
         for node in local:
-            self.line(f"Real {node.name}_inner = {'0' if node.kind == 'sum' else '-infinity'};")
+            self.line(
+                f"Real {named(node.name)}_inner = {'0' if node.kind == 'sum' else '-infinity'};"
+            )
             if node.kind == "max":
-                self.line(f"int {node.name}_unordered = 0;")
+                self.line(f"int {named(node.name)}_unordered = 0;")
         if innermost:
             self.line(f"#pragma omp simd{self.reduced_inside(nest, local)}")
         with self.block(f"for ({I64} i_{axis} = {first}; i_{axis} < {last}; ++i_{axis})"):
@@ -69,38 +72,39 @@ class Passes(Reductions):
                 self.loop(nest, depth + 1, known, False)
             self.print.at_hand = at_hand
         for node in local:
-            self.added(node, self.settled(node, f"{node.name}_inner"))
+            self.added(node, self.settled(node, f"{named(node.name)}_inner"))
 
     def settled(self, node: Node, text: str) -> str:
         """A maximum with what was no number among the entries."""
-        return f"unless({node.name}_unordered, {text})" if node.kind == "max" else text
+        return f"unless({named(node.name)}_unordered, {text})" if node.kind == "max" else text
 
     # -- the innermost loop ---------------------------------------------------
 
     def body(self, nest: Nest, local: Sequence[Node]) -> None:
         for node in nest.nodes:
             if not node.kind:
-                self.line(f"const Real {node.name}_now = {self.print.real(node.value)};")
-                self.store(node, f"{node.name}_now")
+                self.line(f"const Real {named(node.name)}_now = {self.print.real(node.value)};")
+                self.store(node, f"{named(node.name)}_now")
                 if node.name in self.current.kept:
                     place = self.in_row(node, self.row_axes(node))
-                    self.line(f"{place(self.here(node))} = {node.name}_now;")
-                self.print.places[node.name] = lambda indices, n=node: f"{n.name}_now"
+                    self.line(f"{place(self.here(node))} = {named(node.name)}_now;")
+                self.print.places[node.name] = lambda indices, n=node: f"{named(n.name)}_now"
                 continue
             value = self.print.real(node.value)
             if node in local:
-                name = f"{node.name}_inner"
+                name = f"{named(node.name)}_inner"
             elif self.is_scalar(node, nest):
-                name = f"{node.name}_now"
+                name = f"{named(node.name)}_now"
             else:
                 self.added(node, value)
                 continue
             if node.kind == "sum":
                 self.line(f"{name} += {value};")
             else:
-                self.line(f"const Real {node.name}_value = {value};")
-                self.line(f"{name} = {node.name}_value > {name} ? {node.name}_value : {name};")
-                self.line(f"{node.name}_unordered |= {node.name}_value != {node.name}_value;")
+                now = f"{named(node.name)}_value"
+                self.line(f"const Real {now} = {value};")
+                self.line(f"{name} = {now} > {name} ? {now} : {name};")
+                self.line(f"{named(node.name)}_unordered |= {now} != {now};")
 
     def lifted(self, nest: Nest, known: set[str]) -> None:
         """What does not change in the loops that are still to come has a name before them."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
+from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.lines import I64, Lines
 
 
@@ -32,11 +33,11 @@ class Reductions(Lines):
         text = ""
         for kind, sign in (("sum", "+"), ("max", "max")):
             names = [
-                *(f"{n.name}_inner" for n in local if n.kind == kind),
-                *(f"{n.name}_now" for n in scalars if n.kind == kind),
+                *(f"{named(n.name)}_inner" for n in local if n.kind == kind),
+                *(f"{named(n.name)}_now" for n in scalars if n.kind == kind),
             ]
             text += f" reduction({sign}:{', '.join(names)})" if names else ""
-        flags = [f"{n.name}_unordered" for n in (*local, *scalars) if n.kind == "max"]
+        flags = [f"{named(n.name)}_unordered" for n in (*local, *scalars) if n.kind == "max"]
         return text + (f" reduction(|:{', '.join(flags)})" if flags else "")
 
     def begun(self, nest: Nest) -> None:
@@ -45,20 +46,20 @@ class Reductions(Lines):
                 continue
             if self.is_scalar(node, nest):
                 if node.kind == "sum":
-                    self.line(f"double {node.name}_sum = 0;")
+                    self.line(f"double {named(node.name)}_added = 0;")
                 else:
-                    self.line(f"Real {node.name}_now = -infinity;")
-                    self.line(f"int {node.name}_unordered = 0;")
+                    self.line(f"Real {named(node.name)}_now = -infinity;")
+                    self.line(f"int {named(node.name)}_unordered = 0;")
             elif node.name not in self.current.partial:
                 if node.kind == "sum":
-                    self.line(f"{node.name}_total_memory.fill(0);")
+                    self.line(f"{named(node.name)}_total_memory.fill(0);")
                 else:
                     self.filled(node)
 
     def filled(self, node: Node) -> None:
         axes = self.row_axes(node)
         if node.name in self.current.kept:
-            self.line(f"{node.name}_memory.fill(-infinity);")
+            self.line(f"{named(node.name)}_memory.fill(-infinity);")
             return
         self.over_row(node, axes, lambda place: f"{place} = -infinity;")
 
@@ -80,18 +81,18 @@ class Reductions(Lines):
             if node.kind != "sum":
                 continue
             if self.is_scalar(node, nest):
-                self.line(f"Real {node.name}_now = 0;")
+                self.line(f"Real {named(node.name)}_now = 0;")
             elif node.name not in self.current.partial:
-                self.line(f"{node.name}_block_memory.fill(0);")
+                self.line(f"{named(node.name)}_block_memory.fill(0);")
 
     def parts_ended(self, nest: Nest) -> None:
         for node in nest.nodes:
             if node.kind != "sum":
                 continue
             if self.is_scalar(node, nest):
-                self.line(f"{node.name}_sum += {node.name}_now;")
+                self.line(f"{named(node.name)}_added += {named(node.name)}_now;")
             elif node.name not in self.current.partial:
-                self.line(f"add_block({node.name}_block_memory, {node.name}_total);")
+                self.line(f"add_block({named(node.name)}_block_memory, {named(node.name)}_total);")
 
     def added(self, node: Node, text: str) -> None:
         """The value is put to what was found before, at the entry of the loops that run."""
@@ -106,12 +107,12 @@ class Reductions(Lines):
         here = self.here(node)
         if node.name in self.current.partial:
             block = self.is_added_by_entry(node)
-            name = f"{node.name}_{'block' if block else 'part'}"
+            name = f"{named(node.name)}_{'block' if block else 'part'}"
             return f"{name}[{self.offset(node.axes, here)}]", node.kind == "sum" and not block
         if node.kind == "max":
             return self.place_of(node)(here), False
         axes = self.row_axes(node)
-        return self.in_row(node, axes, f"{node.name}_block")(here), False
+        return self.in_row(node, axes, f"{named(node.name)}_block")(here), False
 
     def ended(self, nest: Nest) -> None:
         """What the row knows from here on."""
@@ -120,21 +121,21 @@ class Reductions(Lines):
                 continue
             scalar, partial = self.is_scalar(node, nest), node.name in self.current.partial
             if scalar and not partial:
-                value = f"Real({node.name}_sum)"
+                value = f"Real({named(node.name)}_added)"
                 if node.kind == "max":
-                    value = self.settled(node, f"{node.name}_now")
-                self.line(f"const Real {node.name}_here = {value};")
+                    value = self.settled(node, f"{named(node.name)}_now")
+                self.line(f"const Real {named(node.name)}_here = {value};")
                 self.known_in_row(node)
             elif scalar:
-                place = f"{node.name}_part[{self.offset(node.axes, self.here(node))}]"
+                place = f"{named(node.name)}_part[{self.offset(node.axes, self.here(node))}]"
                 if node.kind == "sum":
-                    self.line(f"{place} += {node.name}_sum;")
+                    self.line(f"{place} += {named(node.name)}_added;")
                 else:
-                    value = self.settled(node, f"{node.name}_now")
+                    value = self.settled(node, f"{named(node.name)}_now")
                     self.line(f"{place} = larger({place}, {value});")
             elif not partial and node.kind == "sum":
                 axes = self.row_axes(node)
-                total = self.in_row(node, axes, f"{node.name}_total")
+                total = self.in_row(node, axes, f"{named(node.name)}_total")
                 with self.block(""):
                     self.over_row(
                         node,

@@ -88,14 +88,14 @@ class CppTarget:
             header=lines,
             name=name,
             title=program.title,
-            imports=[line for part, line in USED.items() if part in body],
+            imports=_imports(name, body, bool(written.at_once), bool(step)),
             replaced=_tuple([f'"{name}"' for name in written.replaced]),
             at_once=written.at_once,
             counts=[_counts(kernel) for kernel in kernels],
             digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
             wrappers=wrappers,
-            step=call_of(program, step) if step else None,
+            steps=[call_of(program, step)] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)
 
@@ -113,6 +113,19 @@ class CppTarget:
 
     def _printed(self, template: str, **values: object) -> str:
         return self.environment.get_template(template).render(**values)
+
+
+def _imports(name: str, body: str, at_once: bool, step: bool) -> list[str]:
+    """The lines of a module of kernels, with the text ``body``, that import what it names."""
+    found = ["from pathlib import Path as _Path"] * step
+    found += [line for part, line in USED.items() if part in body]
+    found += [""] * bool(found) + [f"from .. import {name} as _module"]
+    found += ["from . import AtOnce as _AtOnce"] * at_once
+    found += ["from . import Kernels, Original", "from . import usable as _usable"]
+    if step:
+        found += ["from ._building import NoCompiler as NoCompiler  # which a step raises"]
+        found += ["from ._training import TrainingStep"]
+    return found
 
 
 def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.program import Parameter, Program
+from codegen.program.arrays import Contract, Gathered
 from codegen.program.steps import Default, Fill, SplitLabel
 from codegen.schedule.at_once import with_gradients
 from codegen.schedule.nodes import Flat, Whole
@@ -18,6 +19,9 @@ from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.products import Products
 from codegen.targets.torch.wrapping import in_tuple, wrapped
+
+GIVEN = "SIZE_"  # before the name of a size that the compiler is given
+INSIDE = 8  # columns before what stands in a call
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ def training_of(program: Program) -> Training | None:
     if any(isinstance(step, Fill | Default | SplitLabel) for step in program.forward.steps):
         return None  # what is filled in is a matter of a module
     found = with_gradients(program, results)
-    if found is None or not any(isinstance(node, Whole) for node in found[1].nodes):
+    wholes = [node.value for node in found[1].nodes if isinstance(node, Whole)] if found else []
+    if not wholes or not all(isinstance(value, Contract | Gathered) for value in wholes):
         return None
     return _Writer(program, found[1], axis, [p.name for p in wanted]).training()
 
@@ -140,8 +145,8 @@ class _Writer:
     def sizes(self, size) -> list[tuple[str, str]]:
         """Those of axes that are made of others come last."""
         whole = [axis for axis in self.flat.parts if axis in self.codes]
-        plain = [axis for axis in self.codes if axis not in whole]
-        found = [(self.codes[axis], "") for axis in plain]
+        codes = [self.codes[axis] for axis in self.codes if axis not in whole]
+        found = [(code, f"{GIVEN}{code}") for code in dict.fromkeys(codes)]  # one length, one name
         return found + [
             (self.codes[axis], " * ".join(map(size, self.flat.parts[axis]))) for axis in whole
         ]
@@ -172,7 +177,7 @@ def call_of(program: Program, step: Training) -> Call:
     codes = dict(program.sizes)
     sizes = [f'"{step.batch}": {batch}']
     for size, made in step.sizes:
-        if not made and size != step.batch:
+        if made.startswith(GIVEN) and size != step.batch:
             place = next(
                 f"{p.name}.shape[{i}]"
                 for p in tensors
@@ -200,17 +205,15 @@ def call_of(program: Program, step: Training) -> Call:
 
 
 def _dictionary(items: Sequence[str]) -> str:
-    return wrapped("", items, indent=8).replace("(", "{", 1)[::-1].replace(")", "}", 1)[::-1]
+    return wrapped("", items, indent=INSIDE).replace("(", "{", 1)[::-1].replace(")", "}", 1)[::-1]
 
 
 class StaticLoops(Loops):
     """Sweeps for one thread: no region is parallel."""
 
-    def threads_begun(self) -> None:
+    def in_threads(self) -> None:
         self.line("const int64_t thread = 0, begin = 0, end = rows;")
-
-    def region(self, lines: Sequence[str]) -> str:
-        return ""
+        self.thread()
 
 
 __all__ = ["Training", "training_of"]

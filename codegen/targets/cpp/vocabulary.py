@@ -59,6 +59,24 @@ sizeof static struct switch template this throw true try typedef typename union 
 virtual void volatile while xor Real begin end thread threads row rows work tile block stop scratch
 choose square cube square_root absolute sign larger smaller unless exp log log1p expm1 tanh sinh
 cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE NO_MEMORY
-OUT_OF_RANGE VECTOR ONE DECLARED
+OUT_OF_RANGE VECTOR ONE DECLARED CAUGHT FAILED REAL failed used count entries tall wide forward step
+Vector Memory Scratch clear product columns tile descend turned in_range add_block add_rows
+pick_rows sum_of_parts max_of_parts threads_for smaller_size memset memcpy main errno
+SUMS WIDE BYTES LANES CONTRACTED CONTRACTS bytes_of_memory backward NULL nullptr std
 """
 TAKEN = frozenset(WORDS.split())
+# How names begin and end that are made of others.
+PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "steady_", "number_", "given_", "all_")
+SUFFIXES = (
+    "_now",
+    "_here",
+    "_added",
+    "_inner",
+    "_unordered",
+    "_value",
+    "_block",
+    "_total",
+    "_part",
+    "_parts",
+    "_memory",
+)

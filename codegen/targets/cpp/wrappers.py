@@ -16,6 +16,7 @@ from codegen.program.values import Load
 from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.sizes import Sizes
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.page import Page
 from codegen.targets.torch.wrapping import in_tuple, wrapped
@@ -132,49 +133,43 @@ class _Body:
                 for value in values_in(Assign(piece.name, piece.value)):
                     if isinstance(value, Load):
                         self.shapes.setdefault(value.name, value.dims)
-        needed = {size for piece in pieces if isinstance(piece, Kernel) for size in piece.sizes}
-        given = [broken(f"_given = {in_tuple(self.arguments)}")] * ("_given" in self.instead)
-        found = [*given, *self.sizes(needed)]
-        found += map(self.printer.step, self.before())
+        found = [*map(self.printer.step, self.before())]
         for piece in pieces:
             found += self.called(piece) if isinstance(piece, Kernel) else self.whole(piece)
-        return _used(found, {*self.codes.values()})
+        needed = {*re.findall(r"[A-Za-z_]\w*", "\n".join(found))} & {*self.codes.values()}
+        given = [broken(f"_given = {in_tuple(self.arguments)}")] * ("_given" in self.instead)
+        return _used([*given, *self.sizes(needed), *found], {*self.codes.values()})
 
     def before(self) -> list[Step]:
         """What is asked, and filled in, before anything is computed."""
         return [step for step in self.function.steps if not isinstance(step, Assign | AddAt)]
 
     def sizes(self, needed: set[str]) -> list[str]:
-        """Every size that a kernel is called with, from the shape of an argument."""
+        """Every size that is needed, from the shape of an argument."""
         lines = [line for pair in self.function.sizes for line in self.printer.size_lines(*pair)]
         known = {name for name, _ in self.function.sizes}
         known |= {p.name for p in self.function.parameters if p.role in NUMBERS}
-        needed = needed | self.sizes_of_results()
-        required = [p for p in self.function.tensors if p.default is None]
-        for size in sorted(needed - known):
-            place = next(
-                (
-                    f"{p.name}.shape[{i}]"
-                    for p in required
-                    for i, dim in enumerate(p.layout)
-                    if not dim.one and self.codes[dim.axis.name] == size
-                ),
-                str(self.fixed[size]) if size in self.fixed else None,
-            )
-            if place is None:
-                place = self.flattened(size, required)
-            lines.append(f"{size} = {place}")
-        return lines
+        places = {size: self.place(size) for size in self.codes.values()}
+        parts = {
+            self.codes[whole]: [self.codes[axis] for axis in axes]
+            for whole, axes in self.flat.parts.items()
+            if whole in self.codes
+        }
+        try:
+            return [*lines, *Sizes(places, known, parts).lines(sorted(needed))]
+        except KeyError as error:
+            raise QuestionError(
+                f"{self.function.name}: no argument has the size {error.args[0]}",
+                "the C++ target needs it",
+            ) from None
 
-    def flattened(self, size: str, required) -> str:
-        raise QuestionError(
-            f"{self.function.name}: no argument has the size {size}", "the C++ target needs it"
-        )
-
-    def sizes_of_results(self) -> set[str]:
-        stored = {node for _, node in self.flat.results}
-        layouts = [self.shapes[name] for name in stored if name in self.shapes]
-        return {self.codes[dim.axis.name] for layout in layouts for dim in layout if not dim.one}
+    def place(self, size: str) -> str:
+        """Where a size stands; nothing where it stands nowhere."""
+        for p in self.function.tensors:
+            for i, dim in enumerate(p.layout if p.default is None else ()):
+                if not dim.one and self.codes[dim.axis.name] == size:
+                    return f"{p.name}.shape[{i}]"
+        return str(self.fixed.get(size, ""))
 
     def called(self, kernel: Kernel) -> list[str]:
         lines = []

@@ -4,14 +4,15 @@
 #include "loops.h"
 #include <cstring>
 
-// Registers: as many sums are kept in them as there are for TALL rows of WIDE vectors.
+// The bytes of a vector, and how many of them registers hold as sums.
 #if defined(__AVX512F__)
-enum : int64_t { BYTES = 64, TALL = 8, WIDE = 3 };
+enum : int64_t { BYTES = 64, SUMS = 24 };
 #elif defined(__AVX2__)
-enum : int64_t { BYTES = 32, TALL = 4, WIDE = 3 };
+enum : int64_t { BYTES = 32, SUMS = 12 };
 #else
-enum : int64_t { BYTES = 16, TALL = 4, WIDE = 3 };
+enum : int64_t { BYTES = 16, SUMS = 12 };
 #endif
+enum : int64_t { WIDE = 3 };  // vectors of columns at once
 typedef Real Vector __attribute__((vector_size(BYTES), aligned(sizeof(Real)), may_alias));
 enum : int64_t { LANES = BYTES / sizeof(Real) };
 
@@ -73,23 +74,28 @@ CONTRACTED static inline void tile(
 template <int64_t I, int64_t W, int64_t some, int64_t K, int64_t left_row, int64_t left_along,
           int64_t right_along, int64_t result_row, bool added>
 CONTRACTED static inline void columns(const Real* left, const Real* right, Real* result) {
-    constexpr int64_t rest = I % TALL;
+    constexpr int64_t tall = W == 1 ? SUMS * 2 / 3 : SUMS / W, rest = I % tall;
     int64_t i = 0;
-    for (; i + TALL <= I; i += TALL)
-        tile<TALL, W, some, K, left_row, left_along, right_along, result_row, added>(
+    for (; i + tall <= I; i += tall)
+        tile<tall, W, some, K, left_row, left_along, right_along, result_row, added>(
             left + i * left_row, right, result + i * result_row);
     if constexpr (rest > 0)
         tile<rest, W, some, K, left_row, left_along, right_along, result_row, added>(
             left + i * left_row, right, result + i * result_row);
 }
 
-// Rows of a matrix as columns, ``padded`` apart.
+// Rows of a matrix as columns, ``padded`` apart: a block of it at a time, whose lines stay at hand.
 template <int64_t K, int64_t J, int64_t along, int64_t column, int64_t padded>
 static inline void turned(const Real* __restrict given, Real* __restrict result) {
-    for (int64_t k = 0; k < K; ++k) {
-        for (int64_t j = 0; j < J; ++j) result[k * padded + j] = given[k * along + j * column];
-        for (int64_t j = J; j < padded; ++j) result[k * padded + j] = 0;
+    constexpr int64_t block = 8;
+    for (int64_t first = 0; first < J; first += block) {
+        const int64_t stop = first + block < J ? first + block : J;
+        for (int64_t k = 0; k < K; ++k)
+            for (int64_t j = first; j < stop; ++j)
+                result[k * padded + j] = given[k * along + j * column];
     }
+    for (int64_t k = 0; k < K; ++k)
+        for (int64_t j = J; j < padded; ++j) result[k * padded + j] = 0;
 }
 
 // The product of I x K and K x J: how far apart neighbours along rows, columns and sums lie; the
@@ -104,16 +110,24 @@ CONTRACTED static void product(const Real* left, const Real* right, Real* result
         product<I, J, K, left_row, left_along, padded, 1, result_row, added>(
             left, flipped.entries, result);
     } else {
-        constexpr int64_t width = WIDE * LANES, rest = J % width;
+        // One vector alone leaves most registers empty: the last two panels are of two each.
+        constexpr int64_t vectors = (J + LANES - 1) / LANES;
+        constexpr int64_t pairs = vectors % WIDE == 1 && vectors > 1 ? 2 : 0;
+        constexpr int64_t full = (vectors - 2 * pairs) / WIDE, last = vectors - 2 * pairs - WIDE * full;
+        constexpr int64_t some = J - (vectors - 1) * LANES;
+        constexpr int64_t whole = full - (pairs == 0 && last == 0);
         int64_t j = 0;
-        for (; j + width <= J; j += width)
+        for (int64_t panel = 0; panel < whole; ++panel, j += WIDE * LANES)
             columns<I, WIDE, LANES, K, left_row, left_along, right_along, result_row, added>(
                 left, right + j, result + j);
-        if constexpr (rest > 0) {
-            constexpr int64_t vectors = (rest + LANES - 1) / LANES;
-            columns<I, vectors, rest - (vectors - 1) * LANES, K, left_row, left_along, right_along,
-                    result_row, added>(left, right + j, result + j);
+        if constexpr (pairs > 0) {
+            columns<I, 2, LANES, K, left_row, left_along, right_along, result_row, added>(
+                left, right + j, result + j);
+            j += 2 * LANES;
         }
+        constexpr int64_t width = pairs > 0 ? 2 : last > 0 ? last : WIDE;
+        columns<I, width, some, K, left_row, left_along, right_along, result_row, added>(
+            left, right + j, result + j);
     }
 }
 

@@ -1,0 +1,105 @@
+"""Kernels of forwards that are in no gallery: the driver compares them with autograd and with the
+lines before it writes them, so what is generated here was compared.
+"""
+
+import os
+import shutil
+
+import pytest
+from forwards import HEAD
+
+from codegen.driver import generate
+from codegen.targets import kernels
+from codegen.targets.cpp.expressions import named
+from codegen.targets.cpp.sizes import Sizes
+from derive import forward_from
+
+COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))
+BODIES = {
+    "the first of equal maxima": """
+    x = Input(N, C)
+    w = Input(C)
+    peak = Max(x * w, C)
+    y = peak**2 + Max(peak, N)
+""",
+    "a maximum of what is computed, along rows": """
+    x = Input(N, C, K)
+    v = Piecewise((2 * x, x >= 1), (1, True))
+    y = tanh(Max(v, N) * Sum(x, N) / 20)
+""",
+    "a length that is a product": """
+    x = Input(C, K, N)
+    flat = Flatten(x, K, N, into=M)
+    y = Max(flat, C) * Sum(flat, M, C)
+""",
+    "a length that is a quotient, in the backward": """
+    x = Input(N, C)
+    parts = Size(D)
+    u = Unflatten(x, C, into=(D, L))
+    y = tanh(Sum(Sum(u, D, N), L) / L) * Max(x, N)
+""",
+    "one label, which may be ignored": """
+    x = Input(N)
+    w = Input(N)
+    label = Label(ignored=-100)
+    r = exp(x) / Sum(exp(x), N)
+    p = -Sum(OneHot(label, N) * log(r), N)
+    y = tanh((p - Sum(w * x, N)) / 15)
+""",
+    "labels whose axis is nowhere else": """
+    x = Input(N, C)
+    scale = Input(C)
+    labels = Label(C)
+    y = Sum(OneHot(labels, N) * scale, C) * Sum(x, C)
+""",
+    "names that C++ and the writer have": """
+    x = Input(N, C)
+    count = Input(C)
+    rows = Input(N)
+    x_now = exp(x - Max(x, C))
+    thread = Sum(x_now, C)
+    x_added = x_now / thread
+    used = x_added * count + rows
+    size_N = tanh(used)
+    block = Sum(size_N, N)
+    block_added = exp(size_N - block)
+    here = Sum(block_added, C)
+    work = log(here) * size_N
+    i_C = work * block + used
+    entries = Sum(i_C**2, C)
+    Memory = entries * count
+    failed = Sum(Sum(Memory * x, C), N) / N
+""",
+}
+AXES = "M, L = Axis('M'), Axis('L')\n"
+
+
+@pytest.mark.skipif(not COMPILED, reason="no C++ compiler")
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
+    file = tmp_path / "own.py"
+    more = "from derive import Size, Unflatten\n"
+    file.write_text(f"{HEAD}{more}{AXES}\n\nclass Own(Forward):{body}")
+    generated = generate(forward_from(file), order=1, kernels=kernels["cpp"])
+    assert len(generated.kernels) == 2
+
+
+def test_names_that_are_taken_stay_apart():
+    names = ["count", "count_", "count__", "x", "x_", "x_now", "x_now_", "size_N", "exp"]
+    found = [named(name) for name in names]
+    assert len({*found}) == len(names)
+    assert found[3] == "x" and "count" not in found and "x_now" not in found
+
+
+def test_sizes_come_from_shapes_and_from_one_another():
+    sizes = Sizes({"C": "x.shape[1]", "N": "x.shape[0]"}, ["L"], {"C": ["D", "L"], "M": ["N", "D"]})
+    assert sizes.lines(["M"]) == [
+        "N = x.shape[0]",
+        "C = x.shape[1]",
+        "D = C // max(L, 1)",
+        "M = N * D",
+    ]
+    with pytest.raises(KeyError, match="K"):
+        sizes.lines(["K"])
+    with pytest.raises(KeyError, match="A"):
+        Sizes({}, [], {"A": ["B"], "B": ["A"]}).lines(["A"])
