@@ -16,7 +16,7 @@ from codegen.program import NUMBERS, Function, Program
 from codegen.program import arrays as array_values
 from codegen.program import steps as step_kinds
 from codegen.program import values as entry_values
-from codegen.program.parts import is_number
+from codegen.program.parts import is_number, values_in
 from codegen.program.values import Value
 from codegen.schedule.elements import (
     ZERO,
@@ -54,16 +54,45 @@ def flat(
     return _Flattening(program, function, known).flat()
 
 
+def parts_of_axes(program: Program) -> dict[str, tuple[str, ...]]:
+    """The axes that were flattened into one, by its name. A Program has their lengths; which of
+    several axes of one length is meant is seen where they are put together, or taken apart.
+
+    Raises `QuestionError` where that differs from place to place.
+    """
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    steps = (*program.forward.steps, *program.backward.steps)
+    for value in (value for step in steps for value in values_in(step)):
+        if isinstance(value, array_values.Merge):
+            inner = value.operand.dims[value.first : value.first + value.count]
+            whole = value.dims[value.first].axis.name
+            seen.setdefault(whole, set()).add(tuple(dim.axis.name for dim in inner))
+        elif isinstance(value, array_values.Split):
+            whole = value.operand.dims[value.along].axis.name
+            seen.setdefault(whole, set()).add(tuple(value.into))
+    of_code = {code: axis for axis, code in program.sizes}
+    codes = [code for _, code in program.sizes]
+    parts: dict[str, tuple[str, ...]] = {}
+    for whole, lengths in program.flattened:
+        axis = of_code.get(whole, whole)
+        parts[axis] = tuple(of_code.get(length, length) for length in lengths)
+        if any(codes.count(length) > 1 for length in lengths):
+            if len(seen.get(axis, ())) != 1:
+                raise QuestionError(
+                    f"{program.name}: it cannot be told which axes are flattened into {axis}, since"
+                    " some have the same length",
+                    "leave the target out, or do not rename an axis that is flattened",
+                )
+            (parts[axis],) = seen[axis]
+    return parts
+
+
 class _Flattening(Entries):
     def __init__(self, program: Program, function: Function, known: Mapping[str, Element]):
         self.function = function
         codes = dict(program.sizes)
         self.codes = codes
-        of_code = {code: axis for axis, code in program.sizes}
-        self.parts = {
-            of_code.get(whole, whole): tuple(of_code.get(part, part) for part in parts)
-            for whole, parts in program.flattened
-        }
+        self.parts = parts_of_axes(program)
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
         self.nodes: list[Node | Whole] = []
         self.arrays: dict[str, Array] = {}
@@ -127,7 +156,7 @@ class _Flattening(Entries):
         self.made[name] = self.add(Node(self.free(name), self.axes(value.dims), element))
 
     def add(self, node: Node | Whole) -> str:
-        """Raises `QuestionError` for a loop within a loop over the same axis: both have one index."""
+        """Raises `QuestionError` for a loop in a loop over the same axis: both have one index."""
         if isinstance(node, Node) and len({*node.space}) < len(node.space):
             twice = next(axis for axis in node.space if node.space.count(axis) > 1)
             raise QuestionError(
