@@ -44,28 +44,20 @@ class TrainingStep:
             raise ValueError(f"{', '.join(data)} must have one row for each example")
         library = ctypes.CDLL(str(built(source, FORMATS[real.pop()], sizes)))
         library.bytes_of_memory.restype = ctypes.c_int64
-        needed = library.bytes_of_memory()
-        self.memory = torch.empty(needed + ALIGNED, dtype=torch.uint8)
-        start = -(-self.memory.data_ptr() // ALIGNED) * ALIGNED
+        self.memory = torch.empty(library.bytes_of_memory() + ALIGNED, dtype=torch.uint8)
         self.data, self.parameters = data, parameters
         self.loss = ctypes.c_double()
+        arrays = [array.data_ptr() for array in (*data.values(), *parameters.values())]
+        start = -(-self.memory.data_ptr() // ALIGNED) * ALIGNED
+        self.given = (count, *arrays, start, ctypes.byref(self.loss), *numbers)
         self.step = library.step
-        arrays = [*data.values(), *parameters.values()]
-        pointers = [ctypes.c_void_p] * (len(arrays) + 1)
         self.step.argtypes = [
             ctypes.c_void_p,
             ctypes.c_int64,
-            *pointers,
+            *[ctypes.c_void_p] * (len(arrays) + 1),
             ctypes.POINTER(ctypes.c_double),
             *[ctypes.c_double] * (len(numbers) + 1),
         ]
-        self.given = (
-            count,
-            *(array.data_ptr() for array in arrays),
-            start,
-            ctypes.byref(self.loss),
-            *numbers,
-        )
 
     def __call__(self, picks: Tensor, rate: float) -> float:
         """The loss of the examples ``picks`` before the step; then each parameter is less by

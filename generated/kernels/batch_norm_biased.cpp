@@ -31,8 +31,10 @@ static int forward_without_S(
         Scratch<double> sum_1_parts_memory(threads * size_C, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -55,7 +57,9 @@ static int forward_without_S(
                     add_block(sum_1_block_memory, sum_1_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
     }
     // mean
@@ -64,8 +68,10 @@ static int forward_without_S(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(size_C, size_N, sum_1, mean, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -81,7 +87,9 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // sum_2
     {
@@ -90,8 +98,10 @@ static int forward_without_S(
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, size_C, mean, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -114,7 +124,9 @@ static int forward_without_S(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
     // sum_3
@@ -124,8 +136,10 @@ static int forward_without_S(
         Scratch<double> sum_3_parts_memory(threads * size_C, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, mean, sum_2, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -148,7 +162,9 @@ static int forward_without_S(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, size_C, sum_3);
     }
     // inv_std
@@ -157,8 +173,10 @@ static int forward_without_S(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -175,15 +193,19 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // xhat, y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, mean, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -200,7 +222,9 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -224,8 +248,10 @@ extern "C" int forward(
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -233,7 +259,7 @@ extern "C" int forward(
             const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_N; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_N);
@@ -244,12 +270,12 @@ extern "C" int forward(
                                 sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
                             }
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_N)) / Real(size_S));
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     for (int64_t block = 0; block < size_N; block += 64) {
@@ -261,11 +287,11 @@ extern "C" int forward(
                                 sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
                             }
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     const auto steady_3 = ((sum_2_here / Real(size_N)) / Real(size_S));
@@ -278,10 +304,10 @@ extern "C" int forward(
                                 sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
                             }
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_N)) / Real(size_S)) + number_1)));
                 inv_std[i_C] = inv_std_here;
                 {
@@ -301,7 +327,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -330,8 +358,10 @@ static int backward_of_dx_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -359,7 +389,9 @@ static int backward_of_dx_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -368,8 +400,10 @@ static int backward_of_dx_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_N, dgain, dbias, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -384,7 +418,9 @@ static int backward_of_dx_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -406,16 +442,18 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
-                double dgain_sum = 0;
-                double dbias_sum = 0;
+                double dgain_added = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_N; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_N);
@@ -428,12 +466,12 @@ extern "C" int backward_of_dx(
                                 dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                             }
                         }
-                        dgain_sum += dgain_now;
-                        dbias_sum += dbias_now;
+                        dgain_added += dgain_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                const Real dgain_here = Real(dgain_sum);
-                const Real dbias_here = Real(dbias_sum);
+                const Real dgain_here = Real(dgain_added);
+                const Real dbias_here = Real(dbias_added);
                 {
                     const auto steady_1 = (gain[i_C] * inv_std[i_C]);
                     const auto steady_2 = ((dgain_here / Real(size_N)) / Real(size_S));
@@ -447,7 +485,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -468,8 +508,10 @@ static int backward_of_dgain_without_S(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -492,7 +534,9 @@ static int backward_of_dgain_without_S(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -515,8 +559,10 @@ extern "C" int backward_of_dgain(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -525,7 +571,7 @@ extern "C" int backward_of_dgain(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dgain_sum = 0;
+                double dgain_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -534,12 +580,14 @@ extern "C" int backward_of_dgain(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
-                        dgain_sum += dgain_now;
+                        dgain_added += dgain_now;
                     }
                 }
-                dgain_part[i_C] += dgain_sum;
+                dgain_part[i_C] += dgain_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -560,8 +608,10 @@ static int backward_of_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -584,7 +634,9 @@ static int backward_of_dbias_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -606,8 +658,10 @@ extern "C" int backward_of_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -616,7 +670,7 @@ extern "C" int backward_of_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dbias_sum = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -625,12 +679,14 @@ extern "C" int backward_of_dbias(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        dbias_sum += dbias_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                dbias_part[i_C] += dbias_sum;
+                dbias_part[i_C] += dbias_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -655,8 +711,10 @@ static int backward_of_dgain_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -684,7 +742,9 @@ static int backward_of_dgain_dbias_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -711,8 +771,10 @@ extern "C" int backward_of_dgain_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -722,8 +784,8 @@ extern "C" int backward_of_dgain_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dgain_sum = 0;
-                double dbias_sum = 0;
+                double dgain_added = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -734,14 +796,16 @@ extern "C" int backward_of_dgain_dbias(
                             dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
                             dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        dgain_sum += dgain_now;
-                        dbias_sum += dbias_now;
+                        dgain_added += dgain_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                dgain_part[i_C] += dgain_sum;
-                dbias_part[i_C] += dbias_sum;
+                dgain_part[i_C] += dgain_added;
+                dbias_part[i_C] += dbias_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -770,8 +834,10 @@ static int backward_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -799,7 +865,9 @@ static int backward_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -808,8 +876,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -824,7 +894,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -848,16 +920,18 @@ extern "C" int backward(
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
-                double dgain_sum = 0;
-                double dbias_sum = 0;
+                double dgain_added = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_N; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_N);
@@ -870,13 +944,13 @@ extern "C" int backward(
                                 dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                             }
                         }
-                        dgain_sum += dgain_now;
-                        dbias_sum += dbias_now;
+                        dgain_added += dgain_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                const Real dgain_here = Real(dgain_sum);
+                const Real dgain_here = Real(dgain_added);
                 dgain[i_C] = dgain_here;
-                const Real dbias_here = Real(dbias_sum);
+                const Real dbias_here = Real(dbias_added);
                 dbias[i_C] = dbias_here;
                 {
                     const auto steady_1 = (gain[i_C] * inv_std[i_C]);
@@ -891,7 +965,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -921,8 +997,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_1_parts_memory(threads * size_C, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -945,7 +1023,9 @@ static int plain_forward_without_S(
                     add_block(sum_1_block_memory, sum_1_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
     }
     // mean
@@ -954,8 +1034,10 @@ static int plain_forward_without_S(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(size_C, size_N, sum_1, mean, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -971,7 +1053,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // sum_2
     {
@@ -980,8 +1064,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, size_C, mean, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1004,7 +1090,9 @@ static int plain_forward_without_S(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
     // sum_3
@@ -1014,8 +1102,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_3_parts_memory(threads * size_C, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, mean, sum_2, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1038,7 +1128,9 @@ static int plain_forward_without_S(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, size_C, sum_3);
     }
     // inv_std
@@ -1047,8 +1139,10 @@ static int plain_forward_without_S(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1065,15 +1159,19 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // xhat
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_N, mean, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1088,7 +1186,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1109,8 +1209,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_N, size_S, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1118,7 +1220,7 @@ extern "C" int plain_forward(
             const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_N; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_N);
@@ -1129,12 +1231,12 @@ extern "C" int plain_forward(
                                 sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
                             }
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_N)) / Real(size_S));
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     for (int64_t block = 0; block < size_N; block += 64) {
@@ -1146,11 +1248,11 @@ extern "C" int plain_forward(
                                 sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
                             }
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     const auto steady_3 = ((sum_2_here / Real(size_N)) / Real(size_S));
@@ -1163,10 +1265,10 @@ extern "C" int plain_forward(
                                 sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
                             }
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_N)) / Real(size_S)) + number_1)));
                 inv_std[i_C] = inv_std_here;
                 {
@@ -1182,7 +1284,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1210,8 +1314,10 @@ static int plain_backward_without_S(
         Scratch<double> sum_2_parts_memory(threads * size_C, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, y, size_C, rows, sum_1_parts, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1239,7 +1345,9 @@ static int plain_backward_without_S(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, size_C, sum_1);
         sum_of_parts(sum_2_parts, threads, size_C, sum_2);
     }
@@ -1248,8 +1356,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_N, sum_1, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1264,7 +1374,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1285,16 +1397,18 @@ extern "C" int plain_backward(
         const int64_t rows = size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_N; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_N);
@@ -1307,12 +1421,12 @@ extern "C" int plain_backward(
                                 sum_2_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                             }
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[i_C];
                     const auto steady_2 = ((sum_1_here / Real(size_N)) / Real(size_S));
@@ -1326,7 +1440,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

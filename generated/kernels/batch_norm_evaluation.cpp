@@ -23,8 +23,10 @@ static int forward_without_S(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -41,15 +43,19 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // y
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, running_mean, x, inv_std, y, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -64,7 +70,9 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -90,8 +98,10 @@ extern "C" int forward(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -108,15 +118,19 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // y
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, running_mean, x, inv_std, y, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -136,7 +150,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -156,8 +172,10 @@ static int backward_of_dx_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -172,7 +190,9 @@ static int backward_of_dx_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -193,8 +213,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, dx, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -211,7 +233,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -234,8 +258,10 @@ static int backward_of_dgain_without_S(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -258,7 +284,9 @@ static int backward_of_dgain_without_S(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -283,8 +311,10 @@ extern "C" int backward_of_dgain(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, size_S, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -293,7 +323,7 @@ extern "C" int backward_of_dgain(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dgain_sum = 0;
+                double dgain_added = 0;
                 {
                     const auto steady_1 = inv_std[i_C];
                     const auto steady_2 = running_mean[i_C];
@@ -304,12 +334,14 @@ extern "C" int backward_of_dgain(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             dgain_now += ((steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]) * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2));
                         }
-                        dgain_sum += dgain_now;
+                        dgain_added += dgain_now;
                     }
                 }
-                dgain_part[i_C] += dgain_sum;
+                dgain_part[i_C] += dgain_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -330,8 +362,10 @@ static int backward_of_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -354,7 +388,9 @@ static int backward_of_dbias_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -376,8 +412,10 @@ extern "C" int backward_of_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -386,7 +424,7 @@ extern "C" int backward_of_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dbias_sum = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -395,12 +433,14 @@ extern "C" int backward_of_dbias(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        dbias_sum += dbias_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                dbias_part[i_C] += dbias_sum;
+                dbias_part[i_C] += dbias_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -427,8 +467,10 @@ static int backward_of_dgain_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -456,7 +498,9 @@ static int backward_of_dgain_dbias_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -485,8 +529,10 @@ extern "C" int backward_of_dgain_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, size_S, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -496,8 +542,8 @@ extern "C" int backward_of_dgain_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dgain_sum = 0;
-                double dbias_sum = 0;
+                double dgain_added = 0;
+                double dbias_added = 0;
                 {
                     const auto steady_1 = inv_std[i_C];
                     const auto steady_2 = running_mean[i_C];
@@ -510,14 +556,16 @@ extern "C" int backward_of_dgain_dbias(
                             dgain_now += ((steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]) * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2));
                             dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        dgain_sum += dgain_now;
-                        dbias_sum += dbias_now;
+                        dgain_added += dgain_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                dgain_part[i_C] += dgain_sum;
-                dbias_part[i_C] += dbias_sum;
+                dgain_part[i_C] += dgain_added;
+                dbias_part[i_C] += dbias_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -547,8 +595,10 @@ static int backward_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, running_mean, x, dx, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -578,7 +628,9 @@ static int backward_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -609,8 +661,10 @@ extern "C" int backward(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, running_mean, x, dx, size_C, size_S, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -620,8 +674,8 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double dgain_sum = 0;
-                double dbias_sum = 0;
+                double dgain_added = 0;
+                double dbias_added = 0;
                 {
                     const auto steady_1 = inv_std[i_C];
                     const auto steady_2 = running_mean[i_C];
@@ -637,14 +691,16 @@ extern "C" int backward(
                             const Real dx_now = (steady_3 * dy[((i_N) * size_C + i_C) * size_S + i_S]);
                             dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
                         }
-                        dgain_sum += dgain_now;
-                        dbias_sum += dbias_now;
+                        dgain_added += dgain_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                dgain_part[i_C] += dgain_sum;
-                dbias_part[i_C] += dbias_sum;
+                dgain_part[i_C] += dgain_added;
+                dbias_part[i_C] += dbias_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -669,8 +725,10 @@ static int plain_forward_without_S(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -687,15 +745,19 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // xhat
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(running_mean, x, inv_std, xhat, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -710,7 +772,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -734,8 +798,10 @@ extern "C" int plain_forward(
         const int64_t rows = ((size_C + tile - 1) / tile);
         const int64_t work = size_C;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -752,15 +818,19 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // xhat
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(running_mean, x, inv_std, xhat, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -778,7 +848,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -797,8 +869,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -813,7 +887,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -833,8 +909,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, dx, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -851,7 +929,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

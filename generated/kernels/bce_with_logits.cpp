@@ -22,8 +22,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, size_C, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -31,7 +33,7 @@ extern "C" int forward(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -40,12 +42,14 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -53,8 +57,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -63,7 +69,9 @@ extern "C" int forward(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -84,8 +92,10 @@ extern "C" int backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -101,7 +111,9 @@ extern "C" int backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -121,8 +133,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, weight, dtarget, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -138,7 +152,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -160,8 +176,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -179,7 +197,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -205,8 +225,10 @@ extern "C" int loss_and_dlogits_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -215,7 +237,7 @@ extern "C" int loss_and_dlogits_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -228,12 +250,14 @@ extern "C" int loss_and_dlogits_dtarget(
                             const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -241,8 +265,10 @@ extern "C" int loss_and_dlogits_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -251,7 +277,9 @@ extern "C" int loss_and_dlogits_dtarget(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -276,8 +304,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -286,7 +316,7 @@ extern "C" int loss_and_dlogits(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -297,12 +327,14 @@ extern "C" int loss_and_dlogits(
                             const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -310,8 +342,10 @@ extern "C" int loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -320,7 +354,9 @@ extern "C" int loss_and_dlogits(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -345,8 +381,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dtarget, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -355,7 +393,7 @@ extern "C" int loss_and_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -366,12 +404,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -379,8 +419,10 @@ extern "C" int loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -389,7 +431,9 @@ extern "C" int loss_and_dtarget(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -411,8 +455,10 @@ extern "C" int plain_forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, size_C, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -420,7 +466,7 @@ extern "C" int plain_forward(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -429,12 +475,14 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -442,8 +490,10 @@ extern "C" int plain_forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -452,7 +502,9 @@ extern "C" int plain_forward(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -471,8 +523,10 @@ extern "C" int plain_backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -488,7 +542,9 @@ extern "C" int plain_backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -506,8 +562,10 @@ extern "C" int plain_backward_of_dtarget(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, dtarget, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -523,7 +581,9 @@ extern "C" int plain_backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -543,8 +603,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -562,7 +624,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -586,8 +650,10 @@ extern "C" int plain_loss_and_dlogits_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -596,7 +662,7 @@ extern "C" int plain_loss_and_dlogits_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -609,12 +675,14 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                             const Real dtarget_now = (-(number_1 * logits[(i_N) * size_C + i_C]));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -622,8 +690,10 @@ extern "C" int plain_loss_and_dlogits_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -632,7 +702,9 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -655,8 +727,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -665,7 +739,7 @@ extern "C" int plain_loss_and_dlogits(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -676,12 +750,14 @@ extern "C" int plain_loss_and_dlogits(
                             const Real dlogits_now = (number_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -689,8 +765,10 @@ extern "C" int plain_loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -699,7 +777,9 @@ extern "C" int plain_loss_and_dlogits(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -722,8 +802,10 @@ extern "C" int plain_loss_and_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -732,7 +814,7 @@ extern "C" int plain_loss_and_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -743,12 +825,14 @@ extern "C" int plain_loss_and_dtarget(
                             const Real dtarget_now = (-(number_1 * logits[(i_N) * size_C + i_C]));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -756,8 +840,10 @@ extern "C" int plain_loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -766,7 +852,9 @@ extern "C" int plain_loss_and_dtarget(
                 const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

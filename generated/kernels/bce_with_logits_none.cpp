@@ -18,8 +18,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, losses, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -34,7 +36,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -55,8 +59,10 @@ extern "C" int backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, target, weight, dlogits, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -71,7 +77,9 @@ extern "C" int backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -91,8 +99,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, weight, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -107,7 +117,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -129,8 +141,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, target, weight, dlogits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -147,7 +161,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -165,8 +181,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, losses, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -181,7 +199,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -200,8 +220,10 @@ extern "C" int plain_backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -216,7 +238,9 @@ extern "C" int plain_backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -234,8 +258,10 @@ extern "C" int plain_backward_of_dtarget(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -250,7 +276,9 @@ extern "C" int plain_backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -270,8 +298,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -288,7 +318,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -20,8 +20,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -29,7 +31,7 @@ extern "C" int forward(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -38,12 +40,14 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -65,8 +69,10 @@ extern "C" int backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -82,7 +88,9 @@ extern "C" int backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -102,8 +110,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, weight, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -119,7 +129,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -141,8 +153,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -160,7 +174,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -184,8 +200,10 @@ extern "C" int loss_and_dlogits_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, dtarget, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -193,7 +211,7 @@ extern "C" int loss_and_dlogits_dtarget(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -206,12 +224,14 @@ extern "C" int loss_and_dlogits_dtarget(
                             const Real dtarget_now = ((-weight[(i_N) * size_C + i_C]) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -235,8 +255,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -244,7 +266,7 @@ extern "C" int loss_and_dlogits(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -255,12 +277,14 @@ extern "C" int loss_and_dlogits(
                             const Real dlogits_now = ((-weight[(i_N) * size_C + i_C]) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -284,8 +308,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dtarget, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -293,7 +319,7 @@ extern "C" int loss_and_dtarget(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -304,12 +330,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = ((-weight[(i_N) * size_C + i_C]) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -330,8 +358,10 @@ extern "C" int plain_forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -339,7 +369,7 @@ extern "C" int plain_forward(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -348,12 +378,14 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             loss_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -373,8 +405,10 @@ extern "C" int plain_backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -390,7 +424,9 @@ extern "C" int plain_backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -408,8 +444,10 @@ extern "C" int plain_backward_of_dtarget(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -425,7 +463,9 @@ extern "C" int plain_backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -445,8 +485,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -464,7 +506,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -486,8 +530,10 @@ extern "C" int plain_loss_and_dlogits_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -495,7 +541,7 @@ extern "C" int plain_loss_and_dlogits_dtarget(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -508,12 +554,14 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                             const Real dtarget_now = (-logits[(i_N) * size_C + i_C]);
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -535,8 +583,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -544,7 +594,7 @@ extern "C" int plain_loss_and_dlogits(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -555,12 +605,14 @@ extern "C" int plain_loss_and_dlogits(
                             const Real dlogits_now = ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]);
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -582,8 +634,10 @@ extern "C" int plain_loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -591,7 +645,7 @@ extern "C" int plain_loss_and_dtarget(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -602,12 +656,14 @@ extern "C" int plain_loss_and_dtarget(
                             const Real dtarget_now = (-logits[(i_N) * size_C + i_C]);
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

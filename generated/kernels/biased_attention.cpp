@@ -18,8 +18,10 @@ extern "C" int forward(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, product_1, probs, size_S, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -32,7 +34,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double probs_kept_sum = 0;
+                double probs_kept_added = 0;
                 Real peak_2_raw_now = -infinity;
                 int peak_2_raw_unordered = 0;
                 {
@@ -48,12 +50,12 @@ extern "C" int forward(
                             peak_2_raw_now = peak_2_raw_value > peak_2_raw_now ? peak_2_raw_value : peak_2_raw_now;
                             peak_2_raw_unordered |= peak_2_raw_value != peak_2_raw_value;
                         }
-                        probs_kept_sum += probs_kept_now;
+                        probs_kept_added += probs_kept_now;
                     }
                 }
-                const Real probs_kept_here = Real(probs_kept_sum);
+                const Real probs_kept_here = Real(probs_kept_added);
                 const Real peak_2_raw_here = unless(peak_2_raw_unordered, peak_2_raw_now);
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_2_raw_here) == Real(infinity)), Real(0), peak_2_raw_here);
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -65,10 +67,10 @@ extern "C" int forward(
                             exp_scores_chosen_shifted[i_S] = exp_scores_chosen_shifted_now;
                             sum_3_now += exp_scores_chosen_shifted_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 {
                     const auto steady_2 = (sum_3_here + choose((probs_kept_here == Real(0)), Real(1), Real(0)));
                     #pragma omp simd
@@ -78,7 +80,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -97,8 +101,10 @@ extern "C" int backward_of_dkey_dvalue_dbias(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dbias, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -106,7 +112,7 @@ extern "C" int backward_of_dkey_dvalue_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -115,10 +121,10 @@ extern "C" int backward_of_dkey_dvalue_dbias(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -128,7 +134,9 @@ extern "C" int backward_of_dkey_dvalue_dbias(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -147,8 +155,10 @@ extern "C" int backward_of_dkey_dvalue_dbias_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -165,7 +175,9 @@ extern "C" int backward_of_dkey_dvalue_dbias_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -184,8 +196,10 @@ extern "C" int backward(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dbias, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -193,7 +207,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -202,10 +216,10 @@ extern "C" int backward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -215,7 +229,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -237,8 +253,10 @@ extern "C" int backward_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -255,15 +273,19 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dquery
     {
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_E * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -280,7 +302,9 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -22,8 +22,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * size_N * size_H, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(through, x2, size_H, size_L, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -43,7 +45,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, size_N * size_H, sum_1);
     }
     // y
@@ -51,8 +55,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, y, size_H, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -67,7 +73,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -91,8 +99,10 @@ extern "C" int backward_of_dx2_dweight_dbias(
         Scratch<double> dbias_parts_memory(threads * size_H, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -115,7 +125,9 @@ extern "C" int backward_of_dx2_dweight_dbias(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
     // dx2, dthrough
@@ -123,8 +135,10 @@ extern "C" int backward_of_dx2_dweight_dbias(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -132,7 +146,7 @@ extern "C" int backward_of_dx2_dweight_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
-                double dx2_sum = 0;
+                double dx2_added = 0;
                 {
                     const auto steady_1 = x2[(i_N) * size_L + i_L];
                     for (int64_t block = 0; block < size_H; block += 1024) {
@@ -144,13 +158,15 @@ extern "C" int backward_of_dx2_dweight_dbias(
                             const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
                             dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
                         }
-                        dx2_sum += dx2_now;
+                        dx2_added += dx2_now;
                     }
                 }
-                const Real dx2_here = Real(dx2_sum);
+                const Real dx2_here = Real(dx2_added);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -174,8 +190,10 @@ extern "C" int backward(
         Scratch<double> dbias_parts_memory(threads * size_H, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -198,7 +216,9 @@ extern "C" int backward(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_H, dbias);
     }
     // dx2, dthrough
@@ -206,8 +226,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -215,7 +237,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
-                double dx2_sum = 0;
+                double dx2_added = 0;
                 {
                     const auto steady_1 = x2[(i_N) * size_L + i_L];
                     for (int64_t block = 0; block < size_H; block += 1024) {
@@ -227,13 +249,15 @@ extern "C" int backward(
                             const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
                             dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
                         }
-                        dx2_sum += dx2_now;
+                        dx2_added += dx2_now;
                     }
                 }
-                const Real dx2_here = Real(dx2_sum);
+                const Real dx2_here = Real(dx2_added);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -254,8 +278,10 @@ extern "C" int plain_forward(
         Scratch<double> y_parts_memory(threads * size_N * size_H, 0);
         double* __restrict y_parts = y_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(through, x2, size_H, size_L, size_N, rows, y_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -275,7 +301,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(y_parts, threads, size_N * size_H, y);
     }
     return DONE;
@@ -295,8 +323,10 @@ extern "C" int plain_backward_of_dx1(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, x2, dthrough, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -313,7 +343,9 @@ extern "C" int plain_backward_of_dx1(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -332,8 +364,10 @@ extern "C" int plain_backward_of_dx2(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, through, dx2, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -341,7 +375,7 @@ extern "C" int plain_backward_of_dx2(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
-                double dx2_sum = 0;
+                double dx2_added = 0;
                 {
                     for (int64_t block = 0; block < size_H; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_H);
@@ -350,13 +384,15 @@ extern "C" int plain_backward_of_dx2(
                         for (int64_t i_H = block; i_H < stop; ++i_H) {
                             dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
                         }
-                        dx2_sum += dx2_now;
+                        dx2_added += dx2_now;
                     }
                 }
-                const Real dx2_here = Real(dx2_sum);
+                const Real dx2_here = Real(dx2_added);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -375,8 +411,10 @@ extern "C" int plain_backward_of_dweight(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, x2, dthrough, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -393,7 +431,9 @@ extern "C" int plain_backward_of_dweight(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -414,8 +454,10 @@ extern "C" int plain_backward_of_dx2_dweight(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -423,7 +465,7 @@ extern "C" int plain_backward_of_dx2_dweight(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
-                double dx2_sum = 0;
+                double dx2_added = 0;
                 {
                     const auto steady_1 = x2[(i_N) * size_L + i_L];
                     for (int64_t block = 0; block < size_H; block += 1024) {
@@ -435,13 +477,15 @@ extern "C" int plain_backward_of_dx2_dweight(
                             const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
                             dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
                         }
-                        dx2_sum += dx2_now;
+                        dx2_added += dx2_now;
                     }
                 }
-                const Real dx2_here = Real(dx2_sum);
+                const Real dx2_here = Real(dx2_added);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -462,8 +506,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_L;
         const int64_t work = size_H * size_L * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -471,7 +517,7 @@ extern "C" int plain_backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_L = row % size_L;
                 const int64_t i_N = (row / size_L);
-                double dx2_sum = 0;
+                double dx2_added = 0;
                 {
                     const auto steady_1 = x2[(i_N) * size_L + i_L];
                     for (int64_t block = 0; block < size_H; block += 1024) {
@@ -483,13 +529,15 @@ extern "C" int plain_backward(
                             const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
                             dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
                         }
-                        dx2_sum += dx2_now;
+                        dx2_added += dx2_now;
                     }
                 }
-                const Real dx2_here = Real(dx2_sum);
+                const Real dx2_here = Real(dx2_added);
                 dx2[(i_N) * size_L + i_L] = dx2_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -8,8 +8,8 @@ compute: on other devices, in other formats, within transforms.
 """
 
 import torch
+
 from .. import bilinear as _module
-from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 

@@ -27,8 +27,10 @@ extern "C" int forward(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, size_C, eps, margin, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -38,9 +40,9 @@ extern "C" int forward(
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -53,14 +55,14 @@ extern "C" int forward(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_term_here = (sum_1_here + number_1);
                 losses_norms_term[i_N] = losses_norms_term_here;
                 const Real losses_norms_term_2_here = (sum_2_here + number_1);
@@ -71,7 +73,9 @@ extern "C" int forward(
                 losses_cosine[i_N] = losses_cosine_here;
                 sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - losses_cosine_here), choose(((target[i_N] == Real(-1)) & ((losses_cosine_here - number_2) >= Real(0))), (losses_cosine_here - number_2), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
     // loss
@@ -79,8 +83,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -89,7 +95,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_3[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -113,8 +121,10 @@ extern "C" int backward_of_dx1(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term, target, x1, x2, dx1, size_C, size_N, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -133,7 +143,9 @@ extern "C" int backward_of_dx1(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -157,8 +169,10 @@ extern "C" int backward_of_dx2(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term_2, target, x1, x2, dx2, size_C, size_N, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -177,7 +191,9 @@ extern "C" int backward_of_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -203,8 +219,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term, losses_norms_term_2, target, x1, x2, dx1, dx2, size_C, size_N, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -226,7 +244,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -253,8 +273,10 @@ extern "C" int loss_and_dx1_dx2(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, dx2, size_C, size_N, eps, margin, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -266,9 +288,9 @@ extern "C" int loss_and_dx1_dx2(
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -281,14 +303,14 @@ extern "C" int loss_and_dx1_dx2(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
                 sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
                 const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), number_4, Real(0)));
@@ -305,7 +327,9 @@ extern "C" int loss_and_dx1_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
     // loss
@@ -313,8 +337,10 @@ extern "C" int loss_and_dx1_dx2(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -323,7 +349,9 @@ extern "C" int loss_and_dx1_dx2(
                 const Real loss_here = (sum_3[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -349,8 +377,10 @@ extern "C" int loss_and_dx1(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, size_C, size_N, eps, margin, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -362,9 +392,9 @@ extern "C" int loss_and_dx1(
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -377,14 +407,14 @@ extern "C" int loss_and_dx1(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
                 sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
                 const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), number_4, Real(0)));
@@ -398,7 +428,9 @@ extern "C" int loss_and_dx1(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
     // loss
@@ -406,8 +438,10 @@ extern "C" int loss_and_dx1(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -416,7 +450,9 @@ extern "C" int loss_and_dx1(
                 const Real loss_here = (sum_3[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -442,8 +478,10 @@ extern "C" int loss_and_dx2(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx2, size_C, size_N, eps, margin, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -455,9 +493,9 @@ extern "C" int loss_and_dx2(
             double* __restrict sum_3_part = sum_3_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -470,14 +508,14 @@ extern "C" int loss_and_dx2(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
                 sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
                 const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), number_4, Real(0)));
@@ -491,7 +529,9 @@ extern "C" int loss_and_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
     // loss
@@ -499,8 +539,10 @@ extern "C" int loss_and_dx2(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -509,7 +551,9 @@ extern "C" int loss_and_dx2(
                 const Real loss_here = (sum_3[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

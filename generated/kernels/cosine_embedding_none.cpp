@@ -23,8 +23,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, norms_term, norms_term_2, norms, cosine, losses, size_C, eps, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -33,41 +35,43 @@ extern "C" int forward(
             const Real number_2 = Real(margin);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double product__added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real product_now = 0;
+                        Real product__now = 0;
                         Real sum_1_now = 0;
                         Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:product_now, sum_1_now, sum_2_now)
+                        #pragma omp simd reduction(+:product__now, sum_1_now, sum_2_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            product_now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
+                            product__now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        product_sum += product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        product__added += product__now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real product_here = Real(product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real product__here = Real(product__added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real norms_term_here = (sum_1_here + number_1);
                 norms_term[i_N] = norms_term_here;
                 const Real norms_term_2_here = (sum_2_here + number_1);
                 norms_term_2[i_N] = norms_term_2_here;
                 const Real norms_here = square_root((norms_term_here * norms_term_2_here));
                 norms[i_N] = norms_here;
-                const Real cosine_here = (product_here / norms_here);
+                const Real cosine_here = (product__here / norms_here);
                 cosine[i_N] = cosine_here;
                 const Real losses_here = choose((target[i_N] == Real(1)), (Real(1) - cosine_here), choose(((target[i_N] == Real(-1)) & ((cosine_here - number_2) >= Real(0))), (cosine_here - number_2), Real(0)));
                 losses[i_N] = losses_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -91,8 +95,10 @@ extern "C" int backward_of_dx1(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(cosine, dlosses, norms, norms_term, target, x1, x2, dx1, size_C, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -111,7 +117,9 @@ extern "C" int backward_of_dx1(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -135,8 +143,10 @@ extern "C" int backward_of_dx2(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(cosine, dlosses, norms, norms_term_2, target, x1, x2, dx2, size_C, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -155,7 +165,9 @@ extern "C" int backward_of_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -181,8 +193,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(cosine, dlosses, norms, norms_term, norms_term_2, target, x1, x2, dx1, dx2, size_C, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -204,7 +218,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

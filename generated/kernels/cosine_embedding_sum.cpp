@@ -25,8 +25,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, size_C, eps, margin, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -36,9 +38,9 @@ extern "C" int forward(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -51,14 +53,14 @@ extern "C" int forward(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_term_here = (sum_1_here + number_1);
                 losses_norms_term[i_N] = losses_norms_term_here;
                 const Real losses_norms_term_2_here = (sum_2_here + number_1);
@@ -69,7 +71,9 @@ extern "C" int forward(
                 losses_cosine[i_N] = losses_cosine_here;
                 loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - losses_cosine_here), choose(((target[i_N] == Real(-1)) & ((losses_cosine_here - number_2) >= Real(0))), (losses_cosine_here - number_2), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -94,8 +98,10 @@ extern "C" int backward_of_dx1(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term, target, x1, x2, dx1, size_C, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -114,7 +120,9 @@ extern "C" int backward_of_dx1(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -138,8 +146,10 @@ extern "C" int backward_of_dx2(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term_2, target, x1, x2, dx2, size_C, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -158,7 +168,9 @@ extern "C" int backward_of_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -184,8 +196,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_cosine, losses_norms, losses_norms_term, losses_norms_term_2, target, x1, x2, dx1, dx2, size_C, margin, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -207,7 +221,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -232,8 +248,10 @@ extern "C" int loss_and_dx1_dx2(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, dx2, size_C, eps, margin, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -244,9 +262,9 @@ extern "C" int loss_and_dx1_dx2(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -259,14 +277,14 @@ extern "C" int loss_and_dx1_dx2(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
                 loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
                 const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), Real(1), Real(0)));
@@ -283,7 +301,9 @@ extern "C" int loss_and_dx1_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -308,8 +328,10 @@ extern "C" int loss_and_dx1(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, size_C, eps, margin, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -320,9 +342,9 @@ extern "C" int loss_and_dx1(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -335,14 +357,14 @@ extern "C" int loss_and_dx1(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
                 loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
                 const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), Real(1), Real(0)));
@@ -356,7 +378,9 @@ extern "C" int loss_and_dx1(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -381,8 +405,10 @@ extern "C" int loss_and_dx2(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx2, size_C, eps, margin, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -393,9 +419,9 @@ extern "C" int loss_and_dx2(
             double* __restrict loss_part = loss_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double losses_product_sum = 0;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double losses_product_added = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -408,14 +434,14 @@ extern "C" int loss_and_dx2(
                             sum_1_now += square(x1[(i_N) * size_C + i_C]);
                             sum_2_now += square(x2[(i_N) * size_C + i_C]);
                         }
-                        losses_product_sum += losses_product_now;
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        losses_product_added += losses_product_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real losses_product_here = Real(losses_product_sum);
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real losses_product_here = Real(losses_product_added);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
                 loss_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (losses_product_here / losses_norms_here)), choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), ((losses_product_here / losses_norms_here) - number_2), Real(0))));
                 const Real dlosses_cosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((losses_product_here / losses_norms_here) - number_2) >= Real(0))), Real(1), Real(0)));
@@ -429,7 +455,9 @@ extern "C" int loss_and_dx2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

@@ -30,8 +30,10 @@ static int forward_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, label_smoothing, rows, counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -59,7 +61,7 @@ static int forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -71,11 +73,11 @@ static int forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                double sum_2_sum = 0;
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
@@ -89,13 +91,15 @@ static int forward_without_S(
                             losses_probs[(i_N) * size_C + i_C] = losses_probs_now;
                             sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_5) - steady_6));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 sum_3_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -104,8 +108,10 @@ static int forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum, loss, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -114,7 +120,9 @@ static int forward_without_S(
                 const Real loss_here = (sum_3[0] / counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -147,8 +155,10 @@ extern "C" int forward(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, size_S, label_smoothing, rows, counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -176,7 +186,16 @@ extern "C" int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double counted_sum_sum = 0;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                double counted_sum_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -187,19 +206,10 @@ extern "C" int forward(
                             losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
                             counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
                         }
-                        counted_sum_sum += counted_sum_now;
+                        counted_sum_added += counted_sum_now;
                     }
                 }
-                counted_sum_part[0] += counted_sum_sum;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
+                counted_sum_part[0] += counted_sum_added;
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -241,7 +251,7 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_2[i_S] = Real(sum_2_total[i_S]);
                 }
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -250,12 +260,14 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_3_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                sum_3_part[0] += sum_3_sum;
+                sum_3_part[0] += sum_3_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -264,8 +276,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum, loss, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -274,7 +288,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_3[0] / counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -305,8 +321,10 @@ static int backward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -315,7 +333,7 @@ static int backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -324,12 +342,14 @@ static int backward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -337,8 +357,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -361,7 +383,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -393,8 +417,10 @@ extern "C" int backward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -403,7 +429,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -412,12 +438,14 @@ extern "C" int backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -425,8 +453,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum, dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -450,7 +480,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -487,8 +519,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -497,7 +531,7 @@ static int loss_and_dlogits_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -506,12 +540,14 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_4_now += weight[i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // exp_logits_shifted, exp_logits_sum_scaled, counted_sum, sum_3
@@ -523,8 +559,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, rows, counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -548,7 +586,7 @@ static int loss_and_dlogits_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -560,12 +598,12 @@ static int loss_and_dlogits_without_S(
                             exp_logits_shifted[(i_N) * size_C + i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 exp_logits_sum_scaled[i_N] = exp_logits_sum_scaled_here;
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_5 = log(exp_logits_sum_scaled_here);
@@ -576,13 +614,15 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 sum_3_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -591,8 +631,10 @@ static int loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -601,15 +643,19 @@ static int loss_and_dlogits_without_S(
                 const Real loss_here = (sum_3[0] / counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, label_smoothing, sum_4, exp_logits_shifted, exp_logits_sum_scaled, counted_sum, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -633,7 +679,9 @@ static int loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -671,8 +719,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -681,7 +731,7 @@ extern "C" int loss_and_dlogits(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -690,12 +740,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_4_now += weight[i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // exp_logits_shifted, exp_logits_sum_scaled, counted_sum, sum_3
@@ -707,8 +759,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, rows, counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -732,19 +786,6 @@ extern "C" int loss_and_dlogits(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double counted_sum_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real counted_sum_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                        }
-                        counted_sum_sum += counted_sum_now;
-                    }
-                }
-                counted_sum_part[0] += counted_sum_sum;
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -754,6 +795,19 @@ extern "C" int loss_and_dlogits(
                         }
                     }
                 }
+                double counted_sum_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real counted_sum_now = 0;
+                        #pragma omp simd reduction(+:counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        counted_sum_added += counted_sum_now;
+                    }
+                }
+                counted_sum_part[0] += counted_sum_added;
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -793,7 +847,7 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_2[i_S] = Real(sum_2_total[i_S]);
                 }
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -802,12 +856,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_3_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                sum_3_part[0] += sum_3_sum;
+                sum_3_part[0] += sum_3_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -816,8 +872,10 @@ extern "C" int loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -826,15 +884,19 @@ extern "C" int loss_and_dlogits(
                 const Real loss_here = (sum_3[0] / counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, size_S, label_smoothing, sum_4, exp_logits_shifted, exp_logits_sum_scaled, counted_sum, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -859,7 +921,9 @@ extern "C" int loss_and_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -884,8 +948,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -906,7 +972,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -918,10 +984,10 @@ static int plain_forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 sum_2_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
                 {
                     const auto steady_1 = exp_logits_sum_scaled_here;
@@ -932,7 +998,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -940,8 +1008,10 @@ static int plain_forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -950,7 +1020,9 @@ static int plain_forward_without_S(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -976,8 +1048,10 @@ extern "C" int plain_forward(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, size_S, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1024,19 +1098,6 @@ extern "C" int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double sum_2_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        }
-                        sum_2_sum += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -1046,8 +1107,23 @@ extern "C" int plain_forward(
                         }
                     }
                 }
+                double sum_2_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -1055,8 +1131,10 @@ extern "C" int plain_forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1065,7 +1143,9 @@ extern "C" int plain_forward(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1086,8 +1166,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1105,7 +1187,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1127,8 +1211,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1146,7 +1232,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1171,8 +1259,10 @@ static int plain_loss_and_dlogits_without_S(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1195,7 +1285,7 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1207,10 +1297,10 @@ static int plain_loss_and_dlogits_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 sum_2_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
                 {
                     const auto steady_3 = exp_logits_sum_scaled_here;
@@ -1222,7 +1312,9 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -1230,8 +1322,10 @@ static int plain_loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1240,7 +1334,9 @@ static int plain_loss_and_dlogits_without_S(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1266,8 +1362,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1316,19 +1414,6 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double sum_2_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        }
-                        sum_2_sum += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -1338,8 +1423,23 @@ extern "C" int plain_loss_and_dlogits(
                         }
                     }
                 }
+                double sum_2_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -1347,8 +1447,10 @@ extern "C" int plain_loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1357,7 +1459,9 @@ extern "C" int plain_loss_and_dlogits(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

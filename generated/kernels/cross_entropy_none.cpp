@@ -23,8 +23,10 @@ static int forward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, counted, losses, size_C, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -49,7 +51,7 @@ static int forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -61,11 +63,11 @@ static int forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                double sum_2_sum = 0;
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
@@ -79,14 +81,16 @@ static int forward_without_S(
                             probs[(i_N) * size_C + i_C] = probs_now;
                             sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_5) - steady_6));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real losses_here = ((number_1 * choose((labels_kept[i_N] != Real(0)), (counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0)));
                 losses[i_N] = losses_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -112,8 +116,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -139,13 +145,6 @@ extern "C" int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                        counted[(i_N) * size_S + i_S] = counted_now;
-                    }
-                }
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -153,6 +152,13 @@ extern "C" int forward(
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                             peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
+                    }
+                }
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        counted[(i_N) * size_S + i_S] = counted_now;
                     }
                 }
                 exp_logits_sum_scaled_total_memory.fill(0);
@@ -204,7 +210,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -234,8 +242,10 @@ static int backward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -244,7 +254,7 @@ static int backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -253,12 +263,14 @@ static int backward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -266,8 +278,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -290,7 +304,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -321,8 +337,10 @@ extern "C" int backward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -331,7 +349,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -340,12 +358,14 @@ extern "C" int backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -353,8 +373,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -376,7 +398,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -397,8 +421,10 @@ static int plain_forward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, losses, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -418,7 +444,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -430,10 +456,10 @@ static int plain_forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 const Real losses_here = (-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here)));
                 losses[i_N] = losses_here;
                 {
@@ -445,7 +471,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -467,8 +495,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, losses, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -515,13 +545,6 @@ extern "C" int plain_forward(
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
                 {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
-                {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
@@ -530,8 +553,17 @@ extern "C" int plain_forward(
                         }
                     }
                 }
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real losses_now = (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        losses[(i_N) * size_S + i_S] = losses_now;
+                    }
+                }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -552,8 +584,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, probs, dlogits_, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -571,7 +605,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -593,8 +629,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, probs, dlogits_, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -610,7 +648,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -24,8 +24,10 @@ static int forward_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, losses_logprobs, size_C, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -46,7 +48,7 @@ static int forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -56,11 +58,11 @@ static int forward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_3));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_4 = log(sum_2_here);
@@ -73,13 +75,15 @@ static int forward_without_S(
                             losses_logprobs[(i_N) * size_C + i_C] = losses_logprobs_now;
                             sum_3_now += ((weight[i_C] * losses_logprobs_now) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -87,8 +91,10 @@ static int forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -97,7 +103,9 @@ static int forward_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -124,8 +132,10 @@ extern "C" int forward(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, losses_logprobs, size_C, size_S, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -197,7 +207,7 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -206,12 +216,14 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -219,8 +231,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -229,7 +243,9 @@ extern "C" int forward(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -251,8 +267,10 @@ static int backward_of_dlogits_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, size_C, size_N, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -261,7 +279,7 @@ static int backward_of_dlogits_without_S(
             const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_3 = ((dloss[0] / Real(size_N)) / Real(1));
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -271,10 +289,10 @@ static int backward_of_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += ((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_3 = ((dloss[0] / Real(size_N)) / Real(1));
                     const auto steady_4 = sum_1_here;
@@ -285,7 +303,9 @@ static int backward_of_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -308,8 +328,10 @@ extern "C" int backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -356,7 +378,9 @@ extern "C" int backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -377,8 +401,10 @@ static int backward_of_dtarget_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, weight, dtarget, size_C, size_N, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -395,7 +421,9 @@ static int backward_of_dtarget_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -417,8 +445,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, weight, dtarget, size_C, size_N, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -436,7 +466,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -459,8 +491,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_N, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -469,7 +503,7 @@ static int backward_without_S(
             const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_3 = ((dloss[0] / Real(size_N)) / Real(1));
                     const auto steady_4 = (((dloss[0] * number_1) / Real(size_N)) / Real(1));
@@ -482,10 +516,10 @@ static int backward_without_S(
                             const Real dtarget_now = ((steady_4 * weight[i_C]) * losses_logprobs[(i_N) * size_C + i_C]);
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_3 = ((dloss[0] / Real(size_N)) / Real(1));
                     const auto steady_4 = sum_1_here;
@@ -496,7 +530,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -520,8 +556,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -572,7 +610,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -599,8 +639,10 @@ static int loss_and_dlogits_dtarget_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, size_N, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -615,7 +657,7 @@ static int loss_and_dlogits_dtarget_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_5_sum = 0;
+                double sum_5_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -627,12 +669,12 @@ static int loss_and_dlogits_dtarget_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_5_now += ((number_1 * weight[i_C]) * ((number_2 * target[(i_N) * size_C + i_C]) - number_3));
                         }
-                        sum_5_sum += sum_5_now;
+                        sum_5_added += sum_5_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_5_here = Real(sum_5_sum);
-                double sum_2_sum = 0;
+                const Real sum_5_here = Real(sum_5_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -642,11 +684,11 @@ static int loss_and_dlogits_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_6));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_7 = log(sum_2_here);
@@ -662,13 +704,15 @@ static int loss_and_dlogits_dtarget_without_S(
                             const Real dtarget_now = ((number_5 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_6) - steady_7));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -676,8 +720,10 @@ static int loss_and_dlogits_dtarget_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -686,7 +732,9 @@ static int loss_and_dlogits_dtarget_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -714,8 +762,10 @@ extern "C" int loss_and_dlogits_dtarget(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -812,7 +862,7 @@ extern "C" int loss_and_dlogits_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -821,12 +871,14 @@ extern "C" int loss_and_dlogits_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -834,8 +886,10 @@ extern "C" int loss_and_dlogits_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -844,7 +898,9 @@ extern "C" int loss_and_dlogits_dtarget(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -870,8 +926,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, size_N, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -885,7 +943,7 @@ static int loss_and_dlogits_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_5_sum = 0;
+                double sum_5_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -897,12 +955,12 @@ static int loss_and_dlogits_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_5_now += ((number_1 * weight[i_C]) * ((number_2 * target[(i_N) * size_C + i_C]) - number_3));
                         }
-                        sum_5_sum += sum_5_now;
+                        sum_5_added += sum_5_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_5_here = Real(sum_5_sum);
-                double sum_2_sum = 0;
+                const Real sum_5_here = Real(sum_5_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -912,11 +970,11 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_5));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_6 = log(sum_2_here);
@@ -930,13 +988,15 @@ static int loss_and_dlogits_without_S(
                             const Real dlogits_now = (((number_1 * weight[i_C]) * ((number_2 * target[(i_N) * size_C + i_C]) - number_3)) - (steady_7 * exp(((logits[(i_N) * size_C + i_C] - steady_5) - steady_6))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -944,8 +1004,10 @@ static int loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -954,7 +1016,9 @@ static int loss_and_dlogits_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -981,8 +1045,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1075,7 +1141,7 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1084,12 +1150,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -1097,8 +1165,10 @@ extern "C" int loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1107,7 +1177,9 @@ extern "C" int loss_and_dlogits(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1133,8 +1205,10 @@ static int loss_and_dtarget_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, size_N, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1156,7 +1230,7 @@ static int loss_and_dtarget_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1166,11 +1240,11 @@ static int loss_and_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_5 = log(sum_2_here);
@@ -1183,13 +1257,15 @@ static int loss_and_dtarget_without_S(
                             const Real dtarget_now = ((number_3 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -1197,8 +1273,10 @@ static int loss_and_dtarget_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1207,7 +1285,9 @@ static int loss_and_dtarget_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1234,8 +1314,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, size_N, size_S, label_smoothing, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1309,7 +1391,7 @@ extern "C" int loss_and_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1318,12 +1400,14 @@ extern "C" int loss_and_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -1331,8 +1415,10 @@ extern "C" int loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1341,7 +1427,9 @@ extern "C" int loss_and_dtarget(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1365,8 +1453,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, losses_logprobs, size_C, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1385,7 +1475,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1395,11 +1485,11 @@ static int plain_forward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_2 = log(sum_2_here);
@@ -1412,13 +1502,15 @@ static int plain_forward_without_S(
                             losses_logprobs[(i_N) * size_C + i_C] = losses_logprobs_now;
                             sum_3_now += (losses_logprobs_now * target[(i_N) * size_C + i_C]);
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -1426,8 +1518,10 @@ static int plain_forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1436,7 +1530,9 @@ static int plain_forward_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1461,8 +1557,10 @@ extern "C" int plain_forward(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, losses_logprobs, size_C, size_S, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1531,7 +1629,7 @@ extern "C" int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1540,12 +1638,14 @@ extern "C" int plain_forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -1553,8 +1653,10 @@ extern "C" int plain_forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1563,7 +1665,9 @@ extern "C" int plain_forward(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1583,15 +1687,17 @@ static int plain_backward_of_dlogits_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -1600,10 +1706,10 @@ static int plain_backward_of_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += target[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (((dloss[0] / Real(size_N)) / Real(1)) * sum_1_here);
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / Real(1));
@@ -1614,7 +1720,9 @@ static int plain_backward_of_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1635,8 +1743,10 @@ extern "C" int plain_backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1678,7 +1788,9 @@ extern "C" int plain_backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1697,8 +1809,10 @@ static int plain_backward_of_dtarget_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, dtarget, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1714,7 +1828,9 @@ static int plain_backward_of_dtarget_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1734,8 +1850,10 @@ extern "C" int plain_backward_of_dtarget(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, dtarget, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1752,7 +1870,9 @@ extern "C" int plain_backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1773,15 +1893,17 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_1 = ((dloss[0] / Real(size_N)) / Real(1));
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1793,10 +1915,10 @@ static int plain_backward_without_S(
                             const Real dtarget_now = (-(steady_1 * losses_logprobs[(i_N) * size_C + i_C]));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (((dloss[0] / Real(size_N)) / Real(1)) * sum_1_here);
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / Real(1));
@@ -1807,7 +1929,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1829,8 +1953,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1875,7 +2001,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1900,8 +2028,10 @@ static int plain_loss_and_dlogits_dtarget_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_N, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1912,7 +2042,7 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_5_sum = 0;
+                double sum_5_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -1924,12 +2054,12 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_5_now += target[(i_N) * size_C + i_C];
                         }
-                        sum_5_sum += sum_5_now;
+                        sum_5_added += sum_5_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_5_here = Real(sum_5_sum);
-                double sum_2_sum = 0;
+                const Real sum_5_here = Real(sum_5_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1939,11 +2069,11 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_2));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_3 = log(sum_2_here);
@@ -1959,13 +2089,15 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                             const Real dtarget_now = (-(number_1 * ((logits[(i_N) * size_C + i_C] - steady_2) - steady_3)));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -1973,8 +2105,10 @@ static int plain_loss_and_dlogits_dtarget_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1983,7 +2117,9 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -2009,8 +2145,10 @@ extern "C" int plain_loss_and_dlogits_dtarget(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_N, size_S, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2099,7 +2237,7 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -2108,12 +2246,14 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -2121,8 +2261,10 @@ extern "C" int plain_loss_and_dlogits_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2131,7 +2273,9 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -2155,8 +2299,10 @@ static int plain_loss_and_dlogits_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_N, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2167,7 +2313,7 @@ static int plain_loss_and_dlogits_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_5_sum = 0;
+                double sum_5_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -2179,12 +2325,12 @@ static int plain_loss_and_dlogits_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_5_now += target[(i_N) * size_C + i_C];
                         }
-                        sum_5_sum += sum_5_now;
+                        sum_5_added += sum_5_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_5_here = Real(sum_5_sum);
-                double sum_2_sum = 0;
+                const Real sum_5_here = Real(sum_5_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -2194,11 +2340,11 @@ static int plain_loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_2));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_3 = log(sum_2_here);
@@ -2212,13 +2358,15 @@ static int plain_loss_and_dlogits_without_S(
                             const Real dlogits_now = ((steady_4 * exp(((logits[(i_N) * size_C + i_C] - steady_2) - steady_3))) - (number_1 * target[(i_N) * size_C + i_C]));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -2226,8 +2374,10 @@ static int plain_loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2236,7 +2386,9 @@ static int plain_loss_and_dlogits_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -2261,8 +2413,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_N, size_S, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2349,7 +2503,7 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -2358,12 +2512,14 @@ extern "C" int plain_loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -2371,8 +2527,10 @@ extern "C" int plain_loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2381,7 +2539,9 @@ extern "C" int plain_loss_and_dlogits(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -2405,8 +2565,10 @@ static int plain_loss_and_dtarget_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_N, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2426,7 +2588,7 @@ static int plain_loss_and_dtarget_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -2436,11 +2598,11 @@ static int plain_loss_and_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_2));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_3 = log(sum_2_here);
@@ -2453,13 +2615,15 @@ static int plain_loss_and_dtarget_without_S(
                             const Real dtarget_now = (-(number_1 * ((logits[(i_N) * size_C + i_C] - steady_2) - steady_3)));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -2467,8 +2631,10 @@ static int plain_loss_and_dtarget_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2477,7 +2643,9 @@ static int plain_loss_and_dtarget_without_S(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -2502,8 +2670,10 @@ extern "C" int plain_loss_and_dtarget(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_N, size_S, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2573,7 +2743,7 @@ extern "C" int plain_loss_and_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -2582,12 +2752,14 @@ extern "C" int plain_loss_and_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_4_now += (-sum_3[i_S]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -2595,8 +2767,10 @@ extern "C" int plain_loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2605,7 +2779,9 @@ extern "C" int plain_loss_and_dtarget(
                 const Real loss_here = ((sum_4[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

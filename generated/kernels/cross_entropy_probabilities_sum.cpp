@@ -22,8 +22,10 @@ static int forward_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, losses_logprobs, size_C, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -44,7 +46,7 @@ static int forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -54,11 +56,11 @@ static int forward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_3));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_4 = log(sum_2_here);
@@ -71,13 +73,15 @@ static int forward_without_S(
                             losses_logprobs[(i_N) * size_C + i_C] = losses_logprobs_now;
                             sum_3_now += ((weight[i_C] * losses_logprobs_now) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -103,8 +107,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, losses_logprobs, size_C, size_S, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -176,7 +182,7 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -185,12 +191,14 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -213,8 +221,10 @@ static int backward_of_dlogits_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, size_C, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -223,7 +233,7 @@ static int backward_of_dlogits_without_S(
             const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_3 = dloss[0];
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -233,10 +243,10 @@ static int backward_of_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += ((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_3 = dloss[0];
                     const auto steady_4 = sum_1_here;
@@ -247,7 +257,9 @@ static int backward_of_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -270,8 +282,10 @@ extern "C" int backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -318,7 +332,9 @@ extern "C" int backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -339,8 +355,10 @@ static int backward_of_dtarget_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, weight, dtarget, size_C, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -357,7 +375,9 @@ static int backward_of_dtarget_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -379,8 +399,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, weight, dtarget, size_C, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -398,7 +420,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -421,8 +445,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -431,7 +457,7 @@ static int backward_without_S(
             const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_3 = dloss[0];
                     const auto steady_4 = (steady_3 * number_1);
@@ -444,10 +470,10 @@ static int backward_without_S(
                             const Real dtarget_now = ((steady_4 * weight[i_C]) * losses_logprobs[(i_N) * size_C + i_C]);
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_3 = dloss[0];
                     const auto steady_4 = sum_1_here;
@@ -458,7 +484,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -482,8 +510,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -534,7 +564,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -559,8 +591,10 @@ static int loss_and_dlogits_dtarget_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -573,7 +607,7 @@ static int loss_and_dlogits_dtarget_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -585,12 +619,12 @@ static int loss_and_dlogits_dtarget_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_4_now += (weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_sum);
-                double sum_2_sum = 0;
+                const Real sum_4_here = Real(sum_4_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -600,11 +634,11 @@ static int loss_and_dlogits_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_5 = log(sum_2_here);
@@ -620,13 +654,15 @@ static int loss_and_dlogits_dtarget_without_S(
                             const Real dtarget_now = ((number_1 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -653,8 +689,10 @@ extern "C" int loss_and_dlogits_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -748,7 +786,7 @@ extern "C" int loss_and_dlogits_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -757,12 +795,14 @@ extern "C" int loss_and_dlogits_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -787,8 +827,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -801,7 +843,7 @@ static int loss_and_dlogits_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -813,12 +855,12 @@ static int loss_and_dlogits_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_4_now += (weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_sum);
-                double sum_2_sum = 0;
+                const Real sum_4_here = Real(sum_4_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -828,11 +870,11 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_5 = log(sum_2_here);
@@ -846,13 +888,15 @@ static int loss_and_dlogits_without_S(
                             const Real dlogits_now = ((weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_6 * exp(((logits[(i_N) * size_C + i_C] - steady_4) - steady_5))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -878,8 +922,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, size_S, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -970,7 +1016,7 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -979,12 +1025,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1009,8 +1057,10 @@ static int loss_and_dtarget_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1032,7 +1082,7 @@ static int loss_and_dtarget_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1042,11 +1092,11 @@ static int loss_and_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_5 = log(sum_2_here);
@@ -1059,13 +1109,15 @@ static int loss_and_dtarget_without_S(
                             const Real dtarget_now = ((number_3 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1091,8 +1143,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, size_S, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1166,7 +1220,7 @@ extern "C" int loss_and_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1175,12 +1229,14 @@ extern "C" int loss_and_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1203,8 +1259,10 @@ static int plain_forward_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, losses_logprobs, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1223,7 +1281,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1233,11 +1291,11 @@ static int plain_forward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_2 = log(sum_2_here);
@@ -1250,13 +1308,15 @@ static int plain_forward_without_S(
                             losses_logprobs[(i_N) * size_C + i_C] = losses_logprobs_now;
                             sum_3_now += (losses_logprobs_now * target[(i_N) * size_C + i_C]);
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1280,8 +1340,10 @@ extern "C" int plain_forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, losses_logprobs, size_C, size_S, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1350,7 +1412,7 @@ extern "C" int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1359,12 +1421,14 @@ extern "C" int plain_forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1385,15 +1449,17 @@ static int plain_backward_of_dlogits_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -1402,10 +1468,10 @@ static int plain_backward_of_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += target[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (dloss[0] * sum_1_here);
                     const auto steady_2 = dloss[0];
@@ -1416,7 +1482,9 @@ static int plain_backward_of_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1437,8 +1505,10 @@ extern "C" int plain_backward_of_dlogits(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1480,7 +1550,9 @@ extern "C" int plain_backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1499,8 +1571,10 @@ static int plain_backward_of_dtarget_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1516,7 +1590,9 @@ static int plain_backward_of_dtarget_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1536,8 +1612,10 @@ extern "C" int plain_backward_of_dtarget(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, dtarget, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1554,7 +1632,9 @@ extern "C" int plain_backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1575,15 +1655,17 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, dtarget, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_1 = dloss[0];
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1595,10 +1677,10 @@ static int plain_backward_without_S(
                             const Real dtarget_now = (-(steady_1 * losses_logprobs[(i_N) * size_C + i_C]));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (dloss[0] * sum_1_here);
                     const auto steady_2 = dloss[0];
@@ -1609,7 +1691,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1631,8 +1715,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses_logprobs, target, dlogits, dtarget, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1677,7 +1763,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1700,8 +1788,10 @@ static int plain_loss_and_dlogits_dtarget_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1711,7 +1801,7 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -1723,12 +1813,12 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_4_now += target[(i_N) * size_C + i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_sum);
-                double sum_2_sum = 0;
+                const Real sum_4_here = Real(sum_4_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1738,11 +1828,11 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_2 = log(sum_2_here);
@@ -1758,13 +1848,15 @@ static int plain_loss_and_dlogits_dtarget_without_S(
                             const Real dtarget_now = (-((logits[(i_N) * size_C + i_C] - steady_1) - steady_2));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1789,8 +1881,10 @@ extern "C" int plain_loss_and_dlogits_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_S, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1878,7 +1972,7 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1887,12 +1981,14 @@ extern "C" int plain_loss_and_dlogits_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1915,8 +2011,10 @@ static int plain_loss_and_dlogits_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1926,7 +2024,7 @@ static int plain_loss_and_dlogits_without_S(
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -1938,12 +2036,12 @@ static int plain_loss_and_dlogits_without_S(
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                             sum_4_now += target[(i_N) * size_C + i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_sum);
-                double sum_2_sum = 0;
+                const Real sum_4_here = Real(sum_4_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1953,11 +2051,11 @@ static int plain_loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_2 = log(sum_2_here);
@@ -1971,13 +2069,15 @@ static int plain_loss_and_dlogits_without_S(
                             const Real dlogits_now = ((steady_3 * exp(((logits[(i_N) * size_C + i_C] - steady_1) - steady_2))) - target[(i_N) * size_C + i_C]);
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -2001,8 +2101,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_S, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2088,7 +2190,7 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -2097,12 +2199,14 @@ extern "C" int plain_loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -2125,8 +2229,10 @@ static int plain_loss_and_dtarget_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2145,7 +2251,7 @@ static int plain_loss_and_dtarget_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -2155,11 +2261,11 @@ static int plain_loss_and_dtarget_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_2 = log(sum_2_here);
@@ -2172,13 +2278,15 @@ static int plain_loss_and_dtarget_without_S(
                             const Real dtarget_now = (-((logits[(i_N) * size_C + i_C] - steady_1) - steady_2));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 loss_part[0] += double((-sum_3_here));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -2202,8 +2310,10 @@ extern "C" int plain_loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_S, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -2272,7 +2382,7 @@ extern "C" int plain_loss_and_dtarget(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_3[i_S] = Real(sum_3_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -2281,12 +2391,14 @@ extern "C" int plain_loss_and_dtarget(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += (-sum_3[i_S]);
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

@@ -31,8 +31,10 @@ static int forward_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, size_C, cap, label_smoothing, rows, loss_counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -65,7 +67,7 @@ static int forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_capped_sum_scaled_sum = 0;
+                double exp_capped_sum_scaled_added = 0;
                 {
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -77,11 +79,11 @@ static int forward_without_S(
                             exp_capped_shifted[i_C] = exp_capped_shifted_now;
                             exp_capped_sum_scaled_now += exp_capped_shifted_now;
                         }
-                        exp_capped_sum_scaled_sum += exp_capped_sum_scaled_now;
+                        exp_capped_sum_scaled_added += exp_capped_sum_scaled_now;
                     }
                 }
-                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
-                double sum_2_sum = 0;
+                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_5 = exp_capped_sum_scaled_here;
                     const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
@@ -95,13 +97,15 @@ static int forward_without_S(
                             loss_losses_probs[(i_N) * size_C + i_C] = loss_losses_probs_now;
                             sum_2_now += (weight[i_C] * ((capped[i_C] - steady_6) - steady_7));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 sum_3_part[0] += double(((number_2 * choose((labels_kept[i_N] != Real(0)), (loss_losses_counted_here * ((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))), Real(0))) - choose(number_3, choose((labels_kept[i_N] != Real(0)), (number_4 * sum_2_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -110,8 +114,10 @@ static int forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss_counted_sum, loss, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -120,7 +126,9 @@ static int forward_without_S(
                 const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -154,8 +162,10 @@ extern "C" int forward(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, loss_losses_probs, loss_losses_counted, size_C, size_S, cap, label_smoothing, rows, loss_counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -186,21 +196,6 @@ extern "C" int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_counted_sum_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_counted_sum_now = 0;
-                        #pragma omp simd reduction(+:loss_counted_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real loss_losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                            loss_losses_counted[(i_N) * size_S + i_S] = loss_losses_counted_now;
-                            loss_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                        }
-                        loss_counted_sum_sum += loss_counted_sum_now;
-                    }
-                }
-                loss_counted_sum_part[0] += loss_counted_sum_sum;
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -212,6 +207,21 @@ extern "C" int forward(
                         }
                     }
                 }
+                double loss_counted_sum_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_counted_sum_now = 0;
+                        #pragma omp simd reduction(+:loss_counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real loss_losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                            loss_losses_counted[(i_N) * size_S + i_S] = loss_losses_counted_now;
+                            loss_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        loss_counted_sum_added += loss_counted_sum_now;
+                    }
+                }
+                loss_counted_sum_part[0] += loss_counted_sum_added;
                 exp_capped_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -253,7 +263,7 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_2[i_S] = Real(sum_2_total[i_S]);
                 }
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -262,12 +272,14 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_3_now += ((number_2 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (loss_losses_counted[(i_N) * size_S + i_S] * ((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S]))), Real(0))) - choose(number_3, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_4 * sum_2[i_S]), Real(0)), Real(0)));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                sum_3_part[0] += sum_3_sum;
+                sum_3_part[0] += sum_3_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -276,8 +288,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss_counted_sum, loss, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -286,7 +300,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -319,8 +335,10 @@ static int backward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -329,7 +347,7 @@ static int backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -338,12 +356,14 @@ static int backward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -351,8 +371,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, cap, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -376,7 +398,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -410,8 +434,10 @@ extern "C" int backward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -420,7 +446,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -429,12 +455,14 @@ extern "C" int backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -442,8 +470,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, logits, loss_counted_sum, loss_losses_counted, loss_losses_probs, weight, dlogits_, size_C, size_S, cap, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -468,7 +498,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -506,8 +538,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -516,7 +550,7 @@ static int loss_and_dlogits_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -525,12 +559,14 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_4_now += weight[i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, sum_3
@@ -542,8 +578,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, cap, label_smoothing, exp_capped_shifted, exp_capped_sum_scaled, rows, loss_counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -572,7 +610,7 @@ static int loss_and_dlogits_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_capped_sum_scaled_sum = 0;
+                double exp_capped_sum_scaled_added = 0;
                 {
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -584,12 +622,12 @@ static int loss_and_dlogits_without_S(
                             exp_capped_shifted[(i_N) * size_C + i_C] = exp_capped_shifted_now;
                             exp_capped_sum_scaled_now += exp_capped_shifted_now;
                         }
-                        exp_capped_sum_scaled_sum += exp_capped_sum_scaled_now;
+                        exp_capped_sum_scaled_added += exp_capped_sum_scaled_now;
                     }
                 }
-                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
+                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_added);
                 exp_capped_sum_scaled[i_N] = exp_capped_sum_scaled_here;
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_6 = log(exp_capped_sum_scaled_here);
@@ -600,13 +638,15 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += (weight[i_C] * ((capped[i_C] - steady_5) - steady_6));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 sum_3_part[0] += double(((number_2 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))), Real(0))) - choose(number_3, choose((labels_kept[i_N] != Real(0)), (number_4 * sum_2_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -615,8 +655,10 @@ static int loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, loss_counted_sum, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -625,15 +667,19 @@ static int loss_and_dlogits_without_S(
                 const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, cap, label_smoothing, sum_4, exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -658,7 +704,9 @@ static int loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -697,8 +745,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -707,7 +757,7 @@ extern "C" int loss_and_dlogits(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -716,12 +766,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_4_now += weight[i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, sum_3
@@ -733,8 +785,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, cap, label_smoothing, exp_capped_shifted, exp_capped_sum_scaled, rows, loss_counted_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -761,19 +815,6 @@ extern "C" int loss_and_dlogits(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double loss_counted_sum_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_counted_sum_now = 0;
-                        #pragma omp simd reduction(+:loss_counted_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                        }
-                        loss_counted_sum_sum += loss_counted_sum_now;
-                    }
-                }
-                loss_counted_sum_part[0] += loss_counted_sum_sum;
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -785,6 +826,19 @@ extern "C" int loss_and_dlogits(
                         }
                     }
                 }
+                double loss_counted_sum_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_counted_sum_now = 0;
+                        #pragma omp simd reduction(+:loss_counted_sum_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        }
+                        loss_counted_sum_added += loss_counted_sum_now;
+                    }
+                }
+                loss_counted_sum_part[0] += loss_counted_sum_added;
                 exp_capped_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -824,7 +878,7 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_2[i_S] = Real(sum_2_total[i_S]);
                 }
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -833,12 +887,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_3_now += ((number_2 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_3, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_4 * sum_2[i_S]), Real(0)), Real(0)));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                sum_3_part[0] += sum_3_sum;
+                sum_3_part[0] += sum_3_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_counted_sum_parts, threads, 1, loss_counted_sum);
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
@@ -847,8 +903,10 @@ extern "C" int loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, loss_counted_sum, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -857,15 +915,19 @@ extern "C" int loss_and_dlogits(
                 const Real loss_here = (sum_3[0] / loss_counted_sum[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, size_S, cap, label_smoothing, sum_4, exp_capped_shifted, exp_capped_sum_scaled, loss_counted_sum, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -891,7 +953,9 @@ extern "C" int loss_and_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -917,8 +981,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, loss_losses_probs, size_C, cap, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -944,7 +1010,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_capped_sum_scaled_sum = 0;
+                double exp_capped_sum_scaled_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -956,10 +1022,10 @@ static int plain_forward_without_S(
                             exp_capped_shifted[i_C] = exp_capped_shifted_now;
                             exp_capped_sum_scaled_now += exp_capped_shifted_now;
                         }
-                        exp_capped_sum_scaled_sum += exp_capped_sum_scaled_now;
+                        exp_capped_sum_scaled_added += exp_capped_sum_scaled_now;
                     }
                 }
-                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
+                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_added);
                 sum_2_part[0] += double((-((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))));
                 {
                     const auto steady_2 = exp_capped_sum_scaled_here;
@@ -970,7 +1036,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -978,8 +1046,10 @@ static int plain_forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -988,7 +1058,9 @@ static int plain_forward_without_S(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1015,8 +1087,10 @@ extern "C" int plain_forward(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, loss_losses_probs, size_C, size_S, cap, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1068,19 +1142,6 @@ extern "C" int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_capped_sum_scaled[i_S] = Real(exp_capped_sum_scaled_total[i_S]);
                 }
-                double sum_2_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
-                        }
-                        sum_2_sum += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -1090,8 +1151,23 @@ extern "C" int plain_forward(
                         }
                     }
                 }
+                double sum_2_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -1099,8 +1175,10 @@ extern "C" int plain_forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1109,7 +1187,9 @@ extern "C" int plain_forward(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1132,8 +1212,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, cap, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1152,7 +1234,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1176,8 +1260,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, logits, loss_losses_probs, dlogits_, size_C, size_N, size_S, cap, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1195,7 +1281,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1221,8 +1309,10 @@ static int plain_loss_and_dlogits_without_S(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, cap, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1249,7 +1339,7 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_capped_sum_scaled_sum = 0;
+                double exp_capped_sum_scaled_added = 0;
                 {
                     const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1261,10 +1351,10 @@ static int plain_loss_and_dlogits_without_S(
                             exp_capped_shifted[i_C] = exp_capped_shifted_now;
                             exp_capped_sum_scaled_now += exp_capped_shifted_now;
                         }
-                        exp_capped_sum_scaled_sum += exp_capped_sum_scaled_now;
+                        exp_capped_sum_scaled_added += exp_capped_sum_scaled_now;
                     }
                 }
-                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_sum);
+                const Real exp_capped_sum_scaled_here = Real(exp_capped_sum_scaled_added);
                 sum_2_part[0] += double((-((capped[labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_capped_sum_scaled_here))));
                 {
                     const auto steady_3 = exp_capped_sum_scaled_here;
@@ -1277,7 +1367,9 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -1285,8 +1377,10 @@ static int plain_loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1295,7 +1389,9 @@ static int plain_loss_and_dlogits_without_S(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1322,8 +1418,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, cap, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1376,19 +1474,6 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_capped_sum_scaled[i_S] = Real(exp_capped_sum_scaled_total[i_S]);
                 }
-                double sum_2_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
-                        }
-                        sum_2_sum += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -1398,8 +1483,23 @@ extern "C" int plain_loss_and_dlogits(
                         }
                     }
                 }
+                double sum_2_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_2_now += (-((capped[(labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_capped_sum_scaled[i_S])));
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
     // loss
@@ -1407,8 +1507,10 @@ extern "C" int plain_loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1417,7 +1519,9 @@ extern "C" int plain_loss_and_dlogits(
                 const Real loss_here = ((sum_2[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -25,8 +25,10 @@ static int forward_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -52,7 +54,7 @@ static int forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -64,11 +66,11 @@ static int forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                double sum_2_sum = 0;
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
                     const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
@@ -82,13 +84,15 @@ static int forward_without_S(
                             losses_probs[(i_N) * size_C + i_C] = losses_probs_now;
                             sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_5) - steady_6));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 loss_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -117,8 +121,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, losses_probs, losses_counted, size_C, size_S, label_smoothing, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -145,13 +151,6 @@ extern "C" int forward(
             double* __restrict sum_2_total = sum_2_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                        losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
-                    }
-                }
                 peak_1_raw_memory.fill(-infinity);
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
@@ -159,6 +158,13 @@ extern "C" int forward(
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                             peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
+                    }
+                }
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
+                        losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
                     }
                 }
                 exp_logits_sum_scaled_total_memory.fill(0);
@@ -202,7 +208,7 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_2[i_S] = Real(sum_2_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -211,12 +217,14 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -247,8 +255,10 @@ static int backward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -257,7 +267,7 @@ static int backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -266,12 +276,14 @@ static int backward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -279,8 +291,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -303,7 +317,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -334,8 +350,10 @@ extern "C" int backward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -344,7 +362,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -353,12 +371,14 @@ extern "C" int backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -366,8 +386,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, losses_counted, losses_probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -391,7 +413,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -420,8 +444,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_3_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -430,7 +456,7 @@ static int loss_and_dlogits_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -439,12 +465,14 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_3_now += weight[i_C];
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                sum_3_part[0] += sum_3_sum;
+                sum_3_part[0] += sum_3_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
     // loss, dlogits_
@@ -454,8 +482,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, label_smoothing, sum_3, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -481,7 +511,7 @@ static int loss_and_dlogits_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -493,11 +523,11 @@ static int loss_and_dlogits_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
-                double sum_2_sum = 0;
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_6 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     const auto steady_7 = log(exp_logits_sum_scaled_here);
@@ -515,13 +545,15 @@ static int loss_and_dlogits_without_S(
                             const Real dlogits__now = ((steady_8 * ((steady_9 * (exp_logits_shifted[i_C] / steady_10)) - (number_3 * weight[i_C]))) + choose((i_C == steady_11), steady_12, Real(0)));
                             dlogits_[(i_N) * size_C + i_C] = dlogits__now;
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 loss_part[0] += double(((number_4 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_5, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -552,8 +584,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_3_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -562,7 +596,7 @@ extern "C" int loss_and_dlogits(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -571,12 +605,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_3_now += weight[i_C];
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                sum_3_part[0] += sum_3_sum;
+                sum_3_part[0] += sum_3_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, 1, sum_3);
     }
     // loss, dlogits_
@@ -586,8 +622,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, dlogits_, size_C, size_S, label_smoothing, sum_3, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -668,7 +706,7 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_2[i_S] = Real(sum_2_total[i_S]);
                 }
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -677,12 +715,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             loss_now += ((number_4 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_5, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -706,8 +746,10 @@ static int plain_forward_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -728,7 +770,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -740,10 +782,10 @@ static int plain_forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 loss_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
                 {
                     const auto steady_1 = exp_logits_sum_scaled_here;
@@ -754,7 +796,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -779,8 +823,10 @@ extern "C" int plain_forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, losses_probs, size_C, size_S, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -827,19 +873,6 @@ extern "C" int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double loss_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        }
-                        loss_sum += loss_now;
-                    }
-                }
-                loss_part[0] += loss_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -849,8 +882,23 @@ extern "C" int plain_forward(
                         }
                     }
                 }
+                double loss_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        loss_added += loss_now;
+                    }
+                }
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -872,8 +920,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -891,7 +941,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -913,8 +965,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, losses_probs, dlogits_, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -932,7 +986,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -955,8 +1011,10 @@ static int plain_loss_and_dlogits_without_S(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -978,7 +1036,7 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -990,10 +1048,10 @@ static int plain_loss_and_dlogits_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 loss_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))));
                 {
                     const auto steady_2 = exp_logits_sum_scaled_here;
@@ -1005,7 +1063,9 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -1030,8 +1090,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_S, rows, loss_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1079,19 +1141,6 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double loss_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        }
-                        loss_sum += loss_now;
-                    }
-                }
-                loss_part[0] += loss_sum;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -1101,8 +1150,23 @@ extern "C" int plain_loss_and_dlogits(
                         }
                     }
                 }
+                double loss_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real loss_now = 0;
+                        #pragma omp simd reduction(+:loss_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            loss_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
+                        }
+                        loss_added += loss_now;
+                    }
+                }
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

@@ -39,8 +39,10 @@ static int forward_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, log_z, size_C, label_smoothing, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -71,7 +73,7 @@ static int forward_without_S(
                     }
                 }
                 const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -83,14 +85,14 @@ static int forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log(exp_logits_sum_scaled_here));
                 log_z[i_N] = log_z_here;
                 sum_3_part[0] += double(choose((labels_kept[i_N] != Real(0)), square(log_z_here), Real(0)));
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_4 = exp_logits_sum_scaled_here;
                     const auto steady_5 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
@@ -104,13 +106,15 @@ static int forward_without_S(
                             entropy_losses_probs[(i_N) * size_C + i_C] = entropy_losses_probs_now;
                             sum_1_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_5) - steady_6));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 sum_2_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (entropy_losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_1_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
         sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
@@ -121,8 +125,10 @@ static int forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(entropy_counted_sum, excess_sum, loss, z_weight, sum_2, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -132,7 +138,9 @@ static int forward_without_S(
                 const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -174,8 +182,10 @@ extern "C" int forward(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, entropy_losses_probs, entropy_losses_counted, log_z, size_C, size_S, label_smoothing, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -205,8 +215,17 @@ extern "C" int forward(
             double* __restrict sum_1_total = sum_1_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double entropy_counted_sum_sum = 0;
-                double excess_sum_sum = 0;
+                logits_max_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                double entropy_counted_sum_added = 0;
+                double excess_sum_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -219,21 +238,12 @@ extern "C" int forward(
                             entropy_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
                             excess_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0));
                         }
-                        entropy_counted_sum_sum += entropy_counted_sum_now;
-                        excess_sum_sum += excess_sum_now;
+                        entropy_counted_sum_added += entropy_counted_sum_now;
+                        excess_sum_added += excess_sum_now;
                     }
                 }
-                entropy_counted_sum_part[0] += entropy_counted_sum_sum;
-                excess_sum_part[0] += excess_sum_sum;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
+                entropy_counted_sum_part[0] += entropy_counted_sum_added;
+                excess_sum_part[0] += excess_sum_added;
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -254,21 +264,6 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double sum_3_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[i_S]));
-                            log_z[(i_N) * size_S + i_S] = log_z_now;
-                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
-                        }
-                        sum_3_sum += sum_3_now;
-                    }
-                }
-                sum_3_part[0] += sum_3_sum;
                 sum_1_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -290,7 +285,22 @@ extern "C" int forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_1[i_S] = Real(sum_1_total[i_S]);
                 }
-                double sum_2_sum = 0;
+                double sum_3_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[i_S]));
+                            log_z[(i_N) * size_S + i_S] = log_z_now;
+                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
+                        }
+                        sum_3_added += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_added;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -299,12 +309,14 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_2_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (entropy_losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_1[i_S]), Real(0)), Real(0)));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                sum_2_part[0] += sum_2_sum;
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
         sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
@@ -315,8 +327,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(entropy_counted_sum, excess_sum, loss, z_weight, sum_2, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -326,7 +340,9 @@ extern "C" int forward(
                 const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -360,8 +376,10 @@ static int backward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -370,7 +388,7 @@ static int backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -379,12 +397,14 @@ static int backward_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -392,8 +412,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, label_smoothing, z_weight, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -419,7 +441,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -454,8 +478,10 @@ extern "C" int backward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -464,7 +490,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -473,12 +499,14 @@ extern "C" int backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += weight[i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // dlogits_
@@ -486,8 +514,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_counted_sum, entropy_losses_counted, entropy_losses_probs, excess_sum, labels, labels_kept, log_z, weight, dlogits_, size_C, size_S, label_smoothing, z_weight, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -514,7 +544,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -558,8 +590,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -568,7 +602,7 @@ static int loss_and_dlogits_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -577,12 +611,14 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_4_now += weight[i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, sum_2, log_z, excess_sum, sum_3
@@ -598,8 +634,10 @@ static int loss_and_dlogits_without_S(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, log_z, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -626,7 +664,7 @@ static int loss_and_dlogits_without_S(
                     }
                 }
                 const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -638,15 +676,15 @@ static int loss_and_dlogits_without_S(
                             exp_logits_shifted[(i_N) * size_C + i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 exp_logits_sum_scaled[i_N] = exp_logits_sum_scaled_here;
                 const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log(exp_logits_sum_scaled_here));
                 log_z[i_N] = log_z_here;
                 sum_3_part[0] += double(choose((labels_kept[i_N] != Real(0)), square(log_z_here), Real(0)));
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     const auto steady_5 = log(exp_logits_sum_scaled_here);
@@ -657,13 +695,15 @@ static int loss_and_dlogits_without_S(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 sum_2_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_1_here), Real(0)), Real(0))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
         sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
@@ -674,8 +714,10 @@ static int loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, z_weight, entropy_counted_sum, sum_2, excess_sum, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -685,15 +727,19 @@ static int loss_and_dlogits_without_S(
                 const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, label_smoothing, z_weight, sum_4, exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, log_z, excess_sum, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -719,7 +765,9 @@ static int loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -764,8 +812,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -774,7 +824,7 @@ extern "C" int loss_and_dlogits(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_C = (row) * tile;
                 const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     for (int64_t block = first_C; block < last_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_C);
@@ -783,12 +833,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_4_now += weight[i_C];
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                sum_4_part[0] += sum_4_sum;
+                sum_4_part[0] += sum_4_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, sum_2, log_z, excess_sum, sum_3
@@ -804,8 +856,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_3_parts_memory(threads * 1, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, log_z, rows, entropy_counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -831,8 +885,17 @@ extern "C" int loss_and_dlogits(
             double* __restrict sum_1_total = sum_1_total_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double entropy_counted_sum_sum = 0;
-                double excess_sum_sum = 0;
+                logits_max_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                double entropy_counted_sum_added = 0;
+                double excess_sum_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -843,21 +906,12 @@ extern "C" int loss_and_dlogits(
                             entropy_counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
                             excess_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0));
                         }
-                        entropy_counted_sum_sum += entropy_counted_sum_now;
-                        excess_sum_sum += excess_sum_now;
+                        entropy_counted_sum_added += entropy_counted_sum_now;
+                        excess_sum_added += excess_sum_now;
                     }
                 }
-                entropy_counted_sum_part[0] += entropy_counted_sum_sum;
-                excess_sum_part[0] += excess_sum_sum;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
+                entropy_counted_sum_part[0] += entropy_counted_sum_added;
+                excess_sum_part[0] += excess_sum_added;
                 exp_logits_sum_scaled_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -878,21 +932,6 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[(i_N) * size_S + i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double sum_3_sum = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[(i_N) * size_S + i_S]));
-                            log_z[(i_N) * size_S + i_S] = log_z_now;
-                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
-                        }
-                        sum_3_sum += sum_3_now;
-                    }
-                }
-                sum_3_part[0] += sum_3_sum;
                 sum_1_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -912,7 +951,22 @@ extern "C" int loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         sum_1[i_S] = Real(sum_1_total[i_S]);
                 }
-                double sum_2_sum = 0;
+                double sum_3_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[(i_N) * size_S + i_S]));
+                            log_z[(i_N) * size_S + i_S] = log_z_now;
+                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
+                        }
+                        sum_3_added += sum_3_now;
+                    }
+                }
+                sum_3_part[0] += sum_3_added;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -921,12 +975,14 @@ extern "C" int loss_and_dlogits(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_2_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_1[i_S]), Real(0)), Real(0)));
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                sum_2_part[0] += sum_2_sum;
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(entropy_counted_sum_parts, threads, 1, entropy_counted_sum);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
         sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
@@ -937,8 +993,10 @@ extern "C" int loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, z_weight, entropy_counted_sum, sum_2, excess_sum, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -948,15 +1006,19 @@ extern "C" int loss_and_dlogits(
                 const Real loss_here = ((sum_2[0] / entropy_counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, size_S, label_smoothing, z_weight, sum_4, exp_logits_shifted, exp_logits_sum_scaled, entropy_counted_sum, log_z, excess_sum, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -984,7 +1046,9 @@ extern "C" int loss_and_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1015,8 +1079,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, entropy_losses_probs, log_z, size_C, rows, sum_1_parts, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1038,7 +1104,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_1 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1050,10 +1116,10 @@ static int plain_forward_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 const Real log_exp_logits_sum_scaled_here = log(exp_logits_sum_scaled_here);
                 sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
                 const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here);
@@ -1068,7 +1134,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
@@ -1077,8 +1145,10 @@ static int plain_forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, z_weight, sum_1, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1088,7 +1158,9 @@ static int plain_forward_without_S(
                 const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(1)) + (((sum_2[0] / Real(size_N)) / Real(1)) * number_1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1120,8 +1192,10 @@ extern "C" int plain_forward(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, entropy_losses_probs, log_z, size_C, size_S, rows, sum_1_parts, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1169,8 +1243,17 @@ extern "C" int plain_forward(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real entropy_losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
+                            entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = entropy_losses_probs_now;
+                        }
+                    }
+                }
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1184,23 +1267,16 @@ extern "C" int plain_forward(
                             log_z[(i_N) * size_S + i_S] = log_z_now;
                             sum_2_now += square(log_z_now);
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
-                sum_2_part[0] += sum_2_sum;
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real entropy_losses_probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                            entropy_losses_probs[((i_N) * size_C + i_C) * size_S + i_S] = entropy_losses_probs_now;
-                        }
-                    }
-                }
+                sum_1_part[0] += sum_1_added;
+                sum_2_part[0] += sum_2_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
@@ -1209,8 +1285,10 @@ extern "C" int plain_forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, z_weight, sum_1, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1220,7 +1298,9 @@ extern "C" int plain_forward(
                 const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(size_S)) + (((sum_2[0] / Real(size_N)) / Real(size_S)) * number_1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1243,8 +1323,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, z_weight, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1263,7 +1345,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1287,8 +1371,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, entropy_losses_probs, labels, log_z, dlogits_, size_C, size_N, size_S, z_weight, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1307,7 +1393,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1337,8 +1425,10 @@ static int plain_loss_and_dlogits_without_S(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, z_weight, rows, sum_1_parts, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1363,7 +1453,7 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
                 const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_sum = 0;
+                double exp_logits_sum_scaled_added = 0;
                 {
                     const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -1375,10 +1465,10 @@ static int plain_loss_and_dlogits_without_S(
                             exp_logits_shifted[i_C] = exp_logits_shifted_now;
                             exp_logits_sum_scaled_now += exp_logits_shifted_now;
                         }
-                        exp_logits_sum_scaled_sum += exp_logits_sum_scaled_now;
+                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
                     }
                 }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_sum);
+                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
                 const Real log_exp_logits_sum_scaled_here = log(exp_logits_sum_scaled_here);
                 sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
                 sum_2_part[0] += double(square((choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here)));
@@ -1393,7 +1483,9 @@ static int plain_loss_and_dlogits_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
@@ -1402,8 +1494,10 @@ static int plain_loss_and_dlogits_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, z_weight, sum_1, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1413,7 +1507,9 @@ static int plain_loss_and_dlogits_without_S(
                 const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(1)) + (((sum_2[0] / Real(size_N)) / Real(1)) * number_4));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1444,8 +1540,10 @@ extern "C" int plain_loss_and_dlogits(
         Scratch<double> sum_2_parts_memory(threads * 1, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, z_weight, rows, sum_1_parts, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1498,8 +1596,8 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -1512,12 +1610,12 @@ extern "C" int plain_loss_and_dlogits(
                             sum_1_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log_exp_logits_sum_scaled_now));
                             sum_2_now += square((choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled_now));
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
-                sum_2_part[0] += sum_2_sum;
+                sum_1_part[0] += sum_1_added;
+                sum_2_part[0] += sum_2_added;
                 {
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
@@ -1528,7 +1626,9 @@ extern "C" int plain_loss_and_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
         sum_of_parts(sum_2_parts, threads, 1, sum_2);
     }
@@ -1537,8 +1637,10 @@ extern "C" int plain_loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, z_weight, sum_1, sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1548,7 +1650,9 @@ extern "C" int plain_loss_and_dlogits(
                 const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(size_S)) + (((sum_2[0] / Real(size_N)) / Real(size_S)) * number_4));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -20,8 +20,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, size_N, alpha, gamma, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -34,7 +36,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -44,12 +46,14 @@ extern "C" int forward(
                             const Real losses_probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
                             loss_now += ((pow((Real(1) - ((losses_probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - losses_probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -71,8 +75,10 @@ extern "C" int backward_of_dlogits(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_N, alpha, gamma, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -96,7 +102,9 @@ extern "C" int backward_of_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -117,8 +125,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dtarget, size_N, alpha, gamma, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -145,7 +155,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -167,8 +179,10 @@ extern "C" int backward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -198,7 +212,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -222,8 +238,10 @@ extern "C" int loss_and_dlogits_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -238,7 +256,7 @@ extern "C" int loss_and_dlogits_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -257,12 +275,14 @@ extern "C" int loss_and_dlogits_dtarget(
                             const Real dtarget_now = ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * losses_entropies_again_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (losses_entropies_again_now * power_gamma_losses_term_2_now)));
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -286,8 +306,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_N, alpha, gamma, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -301,7 +323,7 @@ extern "C" int loss_and_dlogits(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -315,12 +337,14 @@ extern "C" int loss_and_dlogits(
                             const Real dlogits_now = (choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * (((((number_1 * ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))))) * pow(losses_term_again_now, number_5)) * (Real(1) - (Real(2) * target[i_N]))) * (losses_probs_again_now * (Real(1) - losses_probs_again_now))) + (pow(losses_term_again_now, number_1) * ((losses_probs_again_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - losses_probs_again_now))))));
                             dlogits[i_N] = dlogits_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -344,8 +368,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_N, alpha, gamma, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -360,7 +386,7 @@ extern "C" int loss_and_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -376,12 +402,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * losses_entropies_again_now) * pow(losses_term_again_now, number_5)) * (Real(1) - (Real(2) * losses_probs_again_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (losses_entropies_again_now * power_gamma_losses_term_2_now)));
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

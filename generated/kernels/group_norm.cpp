@@ -22,8 +22,10 @@ static int forward_without_S(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_K, size_groups, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -32,7 +34,7 @@ static int forward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -41,12 +43,12 @@ static int forward_without_S(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += x[((i_N) * size_groups + i_G) * size_K + i_K];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     for (int64_t block = 0; block < size_K; block += 1024) {
@@ -56,11 +58,11 @@ static int forward_without_S(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_2_now += (x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
@@ -71,10 +73,10 @@ static int forward_without_S(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_3_now += square(((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(1)) + number_1)));
                 inv_std[(i_N) * size_groups + i_G] = inv_std_here;
                 {
@@ -90,7 +92,9 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -115,8 +119,10 @@ extern "C" int forward(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_K, size_S, size_groups, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -125,7 +131,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_K);
@@ -136,12 +142,12 @@ extern "C" int forward(
                                 sum_1_now += x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
                             }
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     for (int64_t block = 0; block < size_K; block += 64) {
@@ -153,11 +159,11 @@ extern "C" int forward(
                                 sum_2_now += (x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2);
                             }
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
@@ -170,10 +176,10 @@ extern "C" int forward(
                                 sum_3_now += square(((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3));
                             }
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(size_S)) + number_1)));
                 inv_std[(i_N) * size_groups + i_G] = inv_std_here;
                 {
@@ -193,7 +199,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -215,8 +223,10 @@ static int backward_of_dx_without_S(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_groups, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -224,8 +234,8 @@ static int backward_of_dx_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -236,12 +246,12 @@ static int backward_of_dx_without_S(
                             sum_1_now += (gain[(i_G) * size_K + i_K] * (dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
                             sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
@@ -253,7 +263,9 @@ static int backward_of_dx_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -276,8 +288,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_S, size_groups, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -292,7 +306,7 @@ extern "C" int backward_of_dx(
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
                 sum_dy_xhat_total_memory.fill(0);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_K);
@@ -309,15 +323,15 @@ extern "C" int backward_of_dx(
                             sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
                         }
                         add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
                 {
                     for (int64_t i_K = 0; i_K < size_K; ++i_K)
                         sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_1_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -326,10 +340,10 @@ extern "C" int backward_of_dx(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
@@ -344,7 +358,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -368,8 +384,10 @@ static int backward_of_dgain_without_S(
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_groups, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -388,7 +406,9 @@ static int backward_of_dgain_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
     // dgain
@@ -396,8 +416,10 @@ static int backward_of_dgain_without_S(
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -412,7 +434,9 @@ static int backward_of_dgain_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -437,8 +461,10 @@ extern "C" int backward_of_dgain(
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_S, size_groups, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -448,7 +474,7 @@ extern "C" int backward_of_dgain(
                 const int64_t i_K = row % size_K;
                 const int64_t i_G = (row / size_K) % size_groups;
                 const int64_t i_N = ((row / size_K) / size_groups);
-                double sum_dy_xhat_sum = 0;
+                double sum_dy_xhat_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -457,13 +483,15 @@ extern "C" int backward_of_dgain(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
                         }
-                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                        sum_dy_xhat_added += sum_dy_xhat_now;
                     }
                 }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
                 sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
     // dgain
@@ -471,8 +499,10 @@ extern "C" int backward_of_dgain(
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -487,7 +517,9 @@ extern "C" int backward_of_dgain(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -508,8 +540,10 @@ static int backward_of_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_groups, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -528,7 +562,9 @@ static int backward_of_dbias_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
     }
     return DONE;
@@ -551,8 +587,10 @@ extern "C" int backward_of_dbias(
         Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_S, size_groups, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -562,7 +600,7 @@ extern "C" int backward_of_dbias(
                 const int64_t i_K = row % size_K;
                 const int64_t i_G = (row / size_K) % size_groups;
                 const int64_t i_N = ((row / size_K) / size_groups);
-                double dbias_sum = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -571,12 +609,14 @@ extern "C" int backward_of_dbias(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
                         }
-                        dbias_sum += dbias_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                dbias_part[(i_G) * size_K + i_K] += dbias_sum;
+                dbias_part[(i_G) * size_K + i_K] += dbias_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
     }
     return DONE;
@@ -604,8 +644,10 @@ static int backward_of_dgain_dbias_without_S(
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_groups, rows, dbias_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -626,7 +668,9 @@ static int backward_of_dgain_dbias_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
@@ -635,8 +679,10 @@ static int backward_of_dgain_dbias_without_S(
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -651,7 +697,9 @@ static int backward_of_dgain_dbias_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -679,8 +727,10 @@ extern "C" int backward_of_dgain_dbias(
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -691,8 +741,8 @@ extern "C" int backward_of_dgain_dbias(
                 const int64_t i_K = row % size_K;
                 const int64_t i_G = (row / size_K) % size_groups;
                 const int64_t i_N = ((row / size_K) / size_groups);
-                double sum_dy_xhat_sum = 0;
-                double dbias_sum = 0;
+                double sum_dy_xhat_added = 0;
+                double dbias_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -703,15 +753,17 @@ extern "C" int backward_of_dgain_dbias(
                             sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
                             dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
                         }
-                        sum_dy_xhat_sum += sum_dy_xhat_now;
-                        dbias_sum += dbias_now;
+                        sum_dy_xhat_added += sum_dy_xhat_now;
+                        dbias_added += dbias_now;
                     }
                 }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
-                dbias_part[(i_G) * size_K + i_K] += dbias_sum;
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
+                dbias_part[(i_G) * size_K + i_K] += dbias_added;
                 sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
@@ -720,8 +772,10 @@ extern "C" int backward_of_dgain_dbias(
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -736,7 +790,9 @@ extern "C" int backward_of_dgain_dbias(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -766,8 +822,10 @@ static int backward_without_S(
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_groups, rows, dbias_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -777,8 +835,8 @@ static int backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -791,12 +849,12 @@ static int backward_without_S(
                             sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
                             sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
@@ -808,7 +866,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
@@ -817,8 +877,10 @@ static int backward_without_S(
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -833,7 +895,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -864,8 +928,10 @@ extern "C" int backward(
         Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -882,7 +948,7 @@ extern "C" int backward(
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
                 sum_dy_xhat_total_memory.fill(0);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_K);
@@ -902,15 +968,15 @@ extern "C" int backward(
                             dbias_part[(i_G) * size_K + i_K] += double(dbias_inner);
                         }
                         add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
                 {
                     for (int64_t i_K = 0; i_K < size_K; ++i_K)
                         sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_1_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -920,10 +986,10 @@ extern "C" int backward(
                             sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
                             sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat[i_K]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
@@ -938,7 +1004,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
         sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
     }
@@ -947,8 +1015,10 @@ extern "C" int backward(
         const int64_t rows = size_groups;
         const int64_t work = size_groups * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -963,7 +1033,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -985,8 +1057,10 @@ static int plain_forward_without_S(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, y, size_K, size_groups, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -995,7 +1069,7 @@ static int plain_forward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -1004,12 +1078,12 @@ static int plain_forward_without_S(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += x[((i_N) * size_groups + i_G) * size_K + i_K];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     for (int64_t block = 0; block < size_K; block += 1024) {
@@ -1019,11 +1093,11 @@ static int plain_forward_without_S(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_2_now += (x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
@@ -1034,10 +1108,10 @@ static int plain_forward_without_S(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_3_now += square(((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(1)) + number_1)));
                 inv_std[(i_N) * size_groups + i_G] = inv_std_here;
                 {
@@ -1053,7 +1127,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1076,8 +1152,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, y, size_K, size_S, size_groups, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1086,7 +1164,7 @@ extern "C" int plain_forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_K);
@@ -1097,12 +1175,12 @@ extern "C" int plain_forward(
                                 sum_1_now += x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
                             }
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     for (int64_t block = 0; block < size_K; block += 64) {
@@ -1114,11 +1192,11 @@ extern "C" int plain_forward(
                                 sum_2_now += (x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2);
                             }
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
                     const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
@@ -1131,10 +1209,10 @@ extern "C" int plain_forward(
                                 sum_3_now += square(((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3));
                             }
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(size_S)) + number_1)));
                 inv_std[(i_N) * size_groups + i_G] = inv_std_here;
                 {
@@ -1152,7 +1230,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -1173,8 +1253,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, xhat, dx, size_K, size_groups, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1182,8 +1264,8 @@ static int plain_backward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -1194,12 +1276,12 @@ static int plain_backward_without_S(
                             sum_1_now += (dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]);
                             sum_2_now += dy[((i_N) * size_groups + i_G) * size_K + i_K];
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
@@ -1211,7 +1293,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -1233,8 +1317,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, xhat, dx, size_K, size_S, size_groups, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -1242,8 +1328,8 @@ extern "C" int plain_backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_G = row % size_groups;
                 const int64_t i_N = (row / size_groups);
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_K);
@@ -1256,12 +1342,12 @@ extern "C" int plain_backward(
                                 sum_2_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
                             }
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
@@ -1275,7 +1361,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

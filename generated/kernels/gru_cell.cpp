@@ -24,8 +24,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -48,7 +50,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -78,8 +82,10 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -96,7 +102,9 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih
     {
@@ -107,8 +115,10 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
         Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dfrom_state_term, dfrom_input_term, size_Gate, size_H, dto_update, dto_reset, rows, dbias_hh_parts, dbias_ih_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -136,7 +146,9 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_hh_parts, threads, size_Gate * size_H, dbias_hh);
         sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
@@ -157,8 +169,10 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -173,7 +187,9 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -203,8 +219,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -221,7 +239,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih
     {
@@ -232,8 +252,10 @@ extern "C" int backward(
         Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dfrom_state_term, dfrom_input_term, size_Gate, size_H, dto_update, dto_reset, rows, dbias_hh_parts, dbias_ih_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -261,7 +283,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_hh_parts, threads, size_Gate * size_H, dbias_hh);
         sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
@@ -282,8 +306,10 @@ extern "C" int backward_2(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -298,7 +324,9 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -322,8 +350,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -346,7 +376,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -375,8 +407,10 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -393,15 +427,19 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dweight_hh_right, dweight_ih_right, product_1_right
     {
         const int64_t rows = size_N * size_Gate;
         const int64_t work = size_Gate * size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dweight_hh_right, dweight_ih_right, product_1_right, size_Gate, size_H, dto_update, dto_reset, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -425,7 +463,9 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -444,8 +484,10 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh_2(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -460,7 +502,9 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -490,8 +534,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -508,15 +554,19 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dweight_hh_right, dx_right, dweight_ih_right, product_1_right
     {
         const int64_t rows = size_N * size_Gate;
         const int64_t work = size_Gate * size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dweight_hh_right, dx_right, dweight_ih_right, product_1_right, size_Gate, size_H, dto_update, dto_reset, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -543,7 +593,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -562,8 +614,10 @@ extern "C" int plain_backward_2(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -578,7 +632,9 @@ extern "C" int plain_backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

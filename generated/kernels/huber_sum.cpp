@@ -19,8 +19,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, delta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -30,7 +32,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -39,12 +41,14 @@ extern "C" int forward(
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
                             loss_now += (smaller(absolute((x[i_N] - target[i_N])), number_1) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_1))));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -65,8 +69,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, delta, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -85,7 +91,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -105,8 +113,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, delta, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -125,7 +135,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -146,8 +158,10 @@ extern "C" int backward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_N, delta, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -168,7 +182,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -191,8 +207,10 @@ extern "C" int loss_and_dx_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_N, delta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -203,7 +221,7 @@ extern "C" int loss_and_dx_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -216,12 +234,14 @@ extern "C" int loss_and_dx_dtarget(
                             const Real dtarget_now = (-dx_now);
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -244,8 +264,10 @@ extern "C" int loss_and_dx(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, delta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -256,7 +278,7 @@ extern "C" int loss_and_dx(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -267,12 +289,14 @@ extern "C" int loss_and_dx(
                             const Real dx_now = smaller(larger((x[i_N] - target[i_N]), number_2), number_1);
                             dx[i_N] = dx_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -295,8 +319,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, delta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -307,7 +333,7 @@ extern "C" int loss_and_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -318,12 +344,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = (-smaller(larger((x[i_N] - target[i_N]), number_2), number_1));
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

@@ -22,16 +22,18 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_D * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -42,12 +44,12 @@ extern "C" int forward(
                             sum_1_now += square(queries[(i_N) * size_D + i_D]);
                             sum_2_now += square(keys[(i_N) * size_D + i_D]);
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 const Real query_norm_here = square_root(sum_1_here);
                 query_norm[i_N] = query_norm_here;
                 const Real query_length_here = larger(query_norm_here, Real(1e-12));
@@ -56,7 +58,7 @@ extern "C" int forward(
                 key_norm[i_N] = key_norm_here;
                 const Real key_length_here = larger(key_norm_here, Real(1e-12));
                 key_length[i_N] = key_length_here;
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     const auto steady_1 = query_length_here;
                     const auto steady_2 = key_length_here;
@@ -71,13 +73,15 @@ extern "C" int forward(
                             key[(i_N) * size_D + i_D] = key_now;
                             sum_4_now += (key_now * query_now);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                const Real sum_4_here = Real(sum_4_sum);
+                const Real sum_4_here = Real(sum_4_added);
                 sum_4[i_N] = sum_4_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -101,8 +105,10 @@ extern "C" int forward_2(
         Scratch<double> sum_5_parts_memory(threads * 1, 0);
         double* __restrict sum_5_parts = sum_5_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, sum_4, exp_similarity_shifted, of_all_sum_scaled, size_N, temperature, rows, sum_5_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -122,7 +128,7 @@ extern "C" int forward_2(
                     }
                 }
                 const Real similarity_max_raw_here = unless(similarity_max_raw_unordered, similarity_max_raw_now);
-                double of_all_sum_scaled_sum = 0;
+                double of_all_sum_scaled_added = 0;
                 {
                     const auto steady_2 = choose((absolute(similarity_max_raw_here) == Real(infinity)), Real(0), similarity_max_raw_here);
                     for (int64_t block = 0; block < size_N; block += 1024) {
@@ -134,14 +140,16 @@ extern "C" int forward_2(
                             exp_similarity_shifted[(i_N) * size_N + i_M] = exp_similarity_shifted_now;
                             of_all_sum_scaled_now += exp_similarity_shifted_now;
                         }
-                        of_all_sum_scaled_sum += of_all_sum_scaled_now;
+                        of_all_sum_scaled_added += of_all_sum_scaled_now;
                     }
                 }
-                const Real of_all_sum_scaled_here = Real(of_all_sum_scaled_sum);
+                const Real of_all_sum_scaled_here = Real(of_all_sum_scaled_added);
                 of_all_sum_scaled[i_N] = of_all_sum_scaled_here;
                 sum_5_part[0] += double(((choose((absolute(similarity_max_raw_here) == Real(infinity)), Real(0), similarity_max_raw_here) + log(of_all_sum_scaled_here)) - (sum_4[i_N] / number_1)));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_5_parts, threads, 1, sum_5);
     }
     // loss
@@ -149,8 +157,10 @@ extern "C" int forward_2(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_5, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -159,7 +169,9 @@ extern "C" int forward_2(
                 const Real loss_here = (sum_5[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -178,8 +190,10 @@ extern "C" int backward_of_dqueries(
         const int64_t rows = size_N;
         const int64_t work = size_N * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -197,7 +211,9 @@ extern "C" int backward_of_dqueries(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -220,8 +236,10 @@ extern "C" int backward_of_dqueries_2(
         const int64_t rows = size_N;
         const int64_t work = size_D * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, key, product_2, query, query_length, query_norm, dqueries, size_D, size_N, temperature, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -229,7 +247,7 @@ extern "C" int backward_of_dqueries_2(
             const Real number_1 = Real(temperature);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     for (int64_t block = 0; block < size_D; block += 1024) {
@@ -239,10 +257,10 @@ extern "C" int backward_of_dqueries_2(
                         for (int64_t i_D = block; i_D < stop; ++i_D) {
                             sum_3_now += ((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) * query[(i_N) * size_D + i_D]);
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     const auto steady_3 = query_length[i_N];
@@ -254,7 +272,9 @@ extern "C" int backward_of_dqueries_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -273,8 +293,10 @@ extern "C" int backward_of_dkeys(
         const int64_t rows = size_N;
         const int64_t work = size_N * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -292,7 +314,9 @@ extern "C" int backward_of_dkeys(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -315,8 +339,10 @@ extern "C" int backward_of_dkeys_2(
         const int64_t rows = size_N;
         const int64_t work = size_D * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, key, key_length, key_norm, product_1, query, dkeys, size_D, size_N, temperature, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -324,7 +350,7 @@ extern "C" int backward_of_dkeys_2(
             const Real number_1 = Real(temperature);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_4_sum = 0;
+                double sum_4_added = 0;
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     for (int64_t block = 0; block < size_D; block += 1024) {
@@ -334,10 +360,10 @@ extern "C" int backward_of_dkeys_2(
                         for (int64_t i_D = block; i_D < stop; ++i_D) {
                             sum_4_now += ((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) * key[(i_N) * size_D + i_D]);
                         }
-                        sum_4_sum += sum_4_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                const Real sum_4_here = Real(sum_4_sum);
+                const Real sum_4_here = Real(sum_4_added);
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     const auto steady_3 = key_length[i_N];
@@ -349,7 +375,9 @@ extern "C" int backward_of_dkeys_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -368,8 +396,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_N * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -387,7 +417,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -414,8 +446,10 @@ extern "C" int backward_2(
         const int64_t rows = size_N;
         const int64_t work = size_D * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm, dqueries, dkeys, size_D, size_N, temperature, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -423,8 +457,8 @@ extern "C" int backward_2(
             const Real number_1 = Real(temperature);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_3_sum = 0;
-                double sum_4_sum = 0;
+                double sum_3_added = 0;
+                double sum_4_added = 0;
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     for (int64_t block = 0; block < size_D; block += 1024) {
@@ -436,12 +470,12 @@ extern "C" int backward_2(
                             sum_3_now += ((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) * query[(i_N) * size_D + i_D]);
                             sum_4_now += ((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) * key[(i_N) * size_D + i_D]);
                         }
-                        sum_3_sum += sum_3_now;
-                        sum_4_sum += sum_4_now;
+                        sum_3_added += sum_3_now;
+                        sum_4_added += sum_4_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
-                const Real sum_4_here = Real(sum_4_sum);
+                const Real sum_3_here = Real(sum_3_added);
+                const Real sum_4_here = Real(sum_4_added);
                 {
                     const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
                     const auto steady_3 = query_length[i_N];
@@ -457,7 +491,9 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -21,8 +21,10 @@ static int forward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -43,7 +45,9 @@ static int forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -67,8 +71,10 @@ extern "C" int forward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_S, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -77,7 +83,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -86,11 +92,11 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                double sum_2_sum = 0;
+                const Real sum_1_here = Real(sum_1_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_S));
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -100,11 +106,11 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_S));
                     const auto steady_3 = (sum_2_here / Real(size_S));
@@ -115,10 +121,10 @@ extern "C" int forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_S)) + number_1)));
                 inv_std[(i_N) * size_C + i_C] = inv_std_here;
                 {
@@ -136,7 +142,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -157,8 +165,10 @@ static int backward_of_dx_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -173,7 +183,9 @@ static int backward_of_dx_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -195,8 +207,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -204,8 +218,8 @@ extern "C" int backward_of_dx(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_dy_sum = 0;
-                double sum_dy_xhat_sum = 0;
+                double sum_dy_added = 0;
+                double sum_dy_xhat_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -216,12 +230,12 @@ extern "C" int backward_of_dx(
                             sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                             sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
-                        sum_dy_sum += sum_dy_now;
-                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                        sum_dy_added += sum_dy_now;
+                        sum_dy_xhat_added += sum_dy_xhat_now;
                     }
                 }
-                const Real sum_dy_here = Real(sum_dy_sum);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                const Real sum_dy_here = Real(sum_dy_added);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
                 {
                     const auto steady_1 = (gain[i_C] * inv_std[(i_N) * size_C + i_C]);
                     const auto steady_2 = (sum_dy_here / Real(size_S));
@@ -233,7 +247,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -254,8 +270,10 @@ static int backward_of_dgain_without_S(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -278,7 +296,9 @@ static int backward_of_dgain_without_S(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -301,8 +321,10 @@ extern "C" int backward_of_dgain(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -311,7 +333,7 @@ extern "C" int backward_of_dgain(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_dy_xhat_sum = 0;
+                double sum_dy_xhat_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -320,13 +342,15 @@ extern "C" int backward_of_dgain(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
-                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                        sum_dy_xhat_added += sum_dy_xhat_now;
                     }
                 }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
                 dgain_part[i_C] += double(sum_dy_xhat_here);
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -347,8 +371,10 @@ static int backward_of_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -371,7 +397,9 @@ static int backward_of_dbias_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -393,8 +421,10 @@ extern "C" int backward_of_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -403,7 +433,7 @@ extern "C" int backward_of_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_dy_sum = 0;
+                double sum_dy_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -412,13 +442,15 @@ extern "C" int backward_of_dbias(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        sum_dy_sum += sum_dy_now;
+                        sum_dy_added += sum_dy_now;
                     }
                 }
-                const Real sum_dy_here = Real(sum_dy_sum);
+                const Real sum_dy_here = Real(sum_dy_added);
                 dbias_part[i_C] += double(sum_dy_here);
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -443,8 +475,10 @@ static int backward_of_dgain_dbias_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -472,7 +506,9 @@ static int backward_of_dgain_dbias_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -499,8 +535,10 @@ extern "C" int backward_of_dgain_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, size_S, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -510,8 +548,8 @@ extern "C" int backward_of_dgain_dbias(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_dy_sum = 0;
-                double sum_dy_xhat_sum = 0;
+                double sum_dy_added = 0;
+                double sum_dy_xhat_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -522,16 +560,18 @@ extern "C" int backward_of_dgain_dbias(
                             sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                             sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
-                        sum_dy_sum += sum_dy_now;
-                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                        sum_dy_added += sum_dy_now;
+                        sum_dy_xhat_added += sum_dy_xhat_now;
                     }
                 }
-                const Real sum_dy_here = Real(sum_dy_sum);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                const Real sum_dy_here = Real(sum_dy_added);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
                 dgain_part[i_C] += double(sum_dy_xhat_here);
                 dbias_part[i_C] += double(sum_dy_here);
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -560,8 +600,10 @@ static int backward_without_S(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -591,7 +633,9 @@ static int backward_without_S(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -621,8 +665,10 @@ extern "C" int backward(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_S, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -632,8 +678,8 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_dy_sum = 0;
-                double sum_dy_xhat_sum = 0;
+                double sum_dy_added = 0;
+                double sum_dy_xhat_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -644,12 +690,12 @@ extern "C" int backward(
                             sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                             sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
                         }
-                        sum_dy_sum += sum_dy_now;
-                        sum_dy_xhat_sum += sum_dy_xhat_now;
+                        sum_dy_added += sum_dy_now;
+                        sum_dy_xhat_added += sum_dy_xhat_now;
                     }
                 }
-                const Real sum_dy_here = Real(sum_dy_sum);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_sum);
+                const Real sum_dy_here = Real(sum_dy_added);
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
                 dgain_part[i_C] += double(sum_dy_xhat_here);
                 dbias_part[i_C] += double(sum_dy_here);
                 {
@@ -663,7 +709,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -685,8 +733,10 @@ static int plain_forward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -705,7 +755,9 @@ static int plain_forward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -726,8 +778,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_S, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -736,7 +790,7 @@ extern "C" int plain_forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -745,11 +799,11 @@ extern "C" int plain_forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                double sum_2_sum = 0;
+                const Real sum_1_here = Real(sum_1_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_S));
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -759,11 +813,11 @@ extern "C" int plain_forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_S));
                     const auto steady_3 = (sum_2_here / Real(size_S));
@@ -774,10 +828,10 @@ extern "C" int plain_forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_S)) + number_1)));
                 inv_std[(i_N) * size_C + i_C] = inv_std_here;
                 {
@@ -791,7 +845,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -811,8 +867,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -827,7 +885,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -848,8 +908,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -857,8 +919,8 @@ extern "C" int plain_backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_C = row % size_C;
                 const int64_t i_N = (row / size_C);
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -869,12 +931,12 @@ extern "C" int plain_backward(
                             sum_1_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * y[((i_N) * size_C + i_C) * size_S + i_S]);
                             sum_2_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[(i_N) * size_C + i_C];
                     const auto steady_2 = (sum_2_here / Real(size_S));
@@ -886,7 +948,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -20,8 +20,10 @@ extern "C" int forward(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(p, q, size_C, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -29,9 +31,9 @@ extern "C" int forward(
             double* __restrict sum_4_part = sum_4_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
-                double sum_3_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -44,17 +46,19 @@ extern "C" int forward(
                             sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
                             sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
-                        sum_3_sum += sum_3_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -62,8 +66,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -72,7 +78,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_4[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -91,8 +99,10 @@ extern "C" int backward_of_dp(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dp, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -108,7 +118,9 @@ extern "C" int backward_of_dp(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -127,8 +139,10 @@ extern "C" int backward_of_dq(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dq, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -144,7 +158,9 @@ extern "C" int backward_of_dq(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -164,8 +180,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dp, dq, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -184,7 +202,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -208,8 +228,10 @@ extern "C" int loss_and_dp_dq(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(p, q, dp, dq, size_C, size_N, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -218,9 +240,9 @@ extern "C" int loss_and_dp_dq(
             double* __restrict sum_4_part = sum_4_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
-                double sum_3_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -238,17 +260,19 @@ extern "C" int loss_and_dp_dq(
                             const Real dq_now = (dmixture_whole_now + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
                             dq[(i_N) * size_C + i_C] = dq_now;
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
-                        sum_3_sum += sum_3_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -256,8 +280,10 @@ extern "C" int loss_and_dp_dq(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -266,7 +292,9 @@ extern "C" int loss_and_dp_dq(
                 const Real loss_here = (sum_4[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -289,8 +317,10 @@ extern "C" int loss_and_dp(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(p, q, dp, size_C, size_N, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -299,9 +329,9 @@ extern "C" int loss_and_dp(
             double* __restrict sum_4_part = sum_4_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
-                double sum_3_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -316,17 +346,19 @@ extern "C" int loss_and_dp(
                             const Real dp_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
                             dp[(i_N) * size_C + i_C] = dp_now;
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
-                        sum_3_sum += sum_3_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -334,8 +366,10 @@ extern "C" int loss_and_dp(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -344,7 +378,9 @@ extern "C" int loss_and_dp(
                 const Real loss_here = (sum_4[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -367,8 +403,10 @@ extern "C" int loss_and_dq(
         Scratch<double> sum_4_parts_memory(threads * 1, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(p, q, dq, size_C, size_N, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -377,9 +415,9 @@ extern "C" int loss_and_dq(
             double* __restrict sum_4_part = sum_4_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
-                double sum_3_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
+                double sum_3_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -394,17 +432,19 @@ extern "C" int loss_and_dq(
                             const Real dq_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
                             dq[(i_N) * size_C + i_C] = dq_now;
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
-                        sum_3_sum += sum_3_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
+                const Real sum_3_here = Real(sum_3_added);
                 sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, 1, sum_4);
     }
     // loss
@@ -412,8 +452,10 @@ extern "C" int loss_and_dq(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -422,7 +464,9 @@ extern "C" int loss_and_dq(
                 const Real loss_here = (sum_4[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -21,8 +21,10 @@ static int forward_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -31,7 +33,7 @@ static int forward_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -40,12 +42,14 @@ static int forward_without_D(
                         for (int64_t i_B = block; i_B < stop; ++i_B) {
                             sum_1_now += (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) * target[i_B])) - (target[i_B] * x[i_B]));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -53,8 +57,10 @@ static int forward_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -63,7 +69,9 @@ static int forward_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -86,8 +94,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -95,7 +105,7 @@ extern "C" int forward(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -104,12 +114,14 @@ extern "C" int forward(
                         for (int64_t i_D = block; i_D < stop; ++i_D) {
                             sum_1_now += (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) * target[(i_B) * size_D + i_D])) - (target[(i_B) * size_D + i_D] * x[(i_B) * size_D + i_D]));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -117,8 +129,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -127,7 +141,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -146,8 +162,10 @@ static int backward_of_dx_without_D(
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -164,7 +182,9 @@ static int backward_of_dx_without_D(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -183,8 +203,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -200,7 +222,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -220,8 +244,10 @@ static int backward_of_dtarget_without_D(
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_B, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -238,7 +264,9 @@ static int backward_of_dtarget_without_D(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -258,8 +286,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_B, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -275,7 +305,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -296,8 +328,10 @@ static int backward_without_D(
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_B, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -316,7 +350,9 @@ static int backward_without_D(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -337,8 +373,10 @@ extern "C" int backward(
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_B, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -356,7 +394,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -381,8 +421,10 @@ static int loss_and_dx_dtarget_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -392,7 +434,7 @@ static int loss_and_dx_dtarget_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -405,12 +447,14 @@ static int loss_and_dx_dtarget_without_D(
                             const Real dtarget_now = (number_1 * (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) + Real(1))) - x[i_B]));
                             dtarget[i_B] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -418,8 +462,10 @@ static int loss_and_dx_dtarget_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -428,7 +474,9 @@ static int loss_and_dx_dtarget_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -453,8 +501,10 @@ extern "C" int loss_and_dx_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -463,7 +513,7 @@ extern "C" int loss_and_dx_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -476,12 +526,14 @@ extern "C" int loss_and_dx_dtarget(
                             const Real dtarget_now = (number_1 * (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) + Real(1))) - x[(i_B) * size_D + i_D]));
                             dtarget[(i_B) * size_D + i_D] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -489,8 +541,10 @@ extern "C" int loss_and_dx_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -499,7 +553,9 @@ extern "C" int loss_and_dx_dtarget(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -523,8 +579,10 @@ static int loss_and_dx_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -534,7 +592,7 @@ static int loss_and_dx_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -545,12 +603,14 @@ static int loss_and_dx_without_D(
                             const Real dx_now = (-(number_1 * target[i_B]));
                             dx[i_B] = dx_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -558,8 +618,10 @@ static int loss_and_dx_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -568,7 +630,9 @@ static int loss_and_dx_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -592,8 +656,10 @@ extern "C" int loss_and_dx(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -602,7 +668,7 @@ extern "C" int loss_and_dx(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -613,12 +679,14 @@ extern "C" int loss_and_dx(
                             const Real dx_now = (-(number_1 * target[(i_B) * size_D + i_D]));
                             dx[(i_B) * size_D + i_D] = dx_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -626,8 +694,10 @@ extern "C" int loss_and_dx(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -636,7 +706,9 @@ extern "C" int loss_and_dx(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -660,8 +732,10 @@ static int loss_and_dtarget_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -671,7 +745,7 @@ static int loss_and_dtarget_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -682,12 +756,14 @@ static int loss_and_dtarget_without_D(
                             const Real dtarget_now = (number_1 * (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) + Real(1))) - x[i_B]));
                             dtarget[i_B] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -695,8 +771,10 @@ static int loss_and_dtarget_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -705,7 +783,9 @@ static int loss_and_dtarget_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -729,8 +809,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -739,7 +821,7 @@ extern "C" int loss_and_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -750,12 +832,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = (number_1 * (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) + Real(1))) - x[(i_B) * size_D + i_D]));
                             dtarget[(i_B) * size_D + i_D] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -763,8 +847,10 @@ extern "C" int loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -773,7 +859,9 @@ extern "C" int loss_and_dtarget(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -22,8 +22,10 @@ static int forward_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, losses, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -32,7 +34,7 @@ static int forward_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -43,12 +45,14 @@ static int forward_without_D(
                             losses[i_B] = losses_now;
                             sum_1_now += losses_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -56,8 +60,10 @@ static int forward_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -66,7 +72,9 @@ static int forward_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -90,8 +98,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, losses, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -99,7 +109,7 @@ extern "C" int forward(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -110,12 +120,14 @@ extern "C" int forward(
                             losses[(i_B) * size_D + i_D] = losses_now;
                             sum_1_now += losses_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -123,8 +135,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -133,7 +147,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -152,8 +168,10 @@ static int backward_of_dx_without_D(
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -170,7 +188,9 @@ static int backward_of_dx_without_D(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -189,8 +209,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -206,7 +228,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -226,8 +250,10 @@ static int backward_of_dtarget_without_D(
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dtarget, size_B, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -244,7 +270,9 @@ static int backward_of_dtarget_without_D(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -264,8 +292,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dtarget, size_B, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -281,7 +311,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -302,8 +334,10 @@ static int backward_without_D(
         const int64_t rows = ((size_B + tile - 1) / tile);
         const int64_t work = size_B;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dx, dtarget, size_B, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -323,7 +357,9 @@ static int backward_without_D(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -344,8 +380,10 @@ extern "C" int backward(
         const int64_t rows = size_B;
         const int64_t work = size_B * size_D;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, losses, target, dx, dtarget, size_B, size_D, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -364,7 +402,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -389,8 +429,10 @@ static int loss_and_dx_dtarget_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -400,7 +442,7 @@ static int loss_and_dx_dtarget_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -415,12 +457,14 @@ static int loss_and_dx_dtarget_without_D(
                             const Real dtarget_now = (number_1 * (exp_target_now + losses_now));
                             dtarget[i_B] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -428,8 +472,10 @@ static int loss_and_dx_dtarget_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -438,7 +484,9 @@ static int loss_and_dx_dtarget_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -463,8 +511,10 @@ extern "C" int loss_and_dx_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -473,7 +523,7 @@ extern "C" int loss_and_dx_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -488,12 +538,14 @@ extern "C" int loss_and_dx_dtarget(
                             const Real dtarget_now = (number_1 * (exp_target_now + losses_now));
                             dtarget[(i_B) * size_D + i_D] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -501,8 +553,10 @@ extern "C" int loss_and_dx_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -511,7 +565,9 @@ extern "C" int loss_and_dx_dtarget(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -535,8 +591,10 @@ static int loss_and_dx_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -546,7 +604,7 @@ static int loss_and_dx_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -557,12 +615,14 @@ static int loss_and_dx_without_D(
                             const Real dx_now = (-(number_1 * exp(target[i_B])));
                             dx[i_B] = dx_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -570,8 +630,10 @@ static int loss_and_dx_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -580,7 +642,9 @@ static int loss_and_dx_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -604,8 +668,10 @@ extern "C" int loss_and_dx(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -614,7 +680,7 @@ extern "C" int loss_and_dx(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -625,12 +691,14 @@ extern "C" int loss_and_dx(
                             const Real dx_now = (-(number_1 * exp(target[(i_B) * size_D + i_D])));
                             dx[(i_B) * size_D + i_D] = dx_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -638,8 +706,10 @@ extern "C" int loss_and_dx(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -648,7 +718,9 @@ extern "C" int loss_and_dx(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -672,8 +744,10 @@ static int loss_and_dtarget_without_D(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -683,7 +757,7 @@ static int loss_and_dtarget_without_D(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_B = (row) * tile;
                 const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_B; block < last_B; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_B);
@@ -695,12 +769,14 @@ static int loss_and_dtarget_without_D(
                             const Real dtarget_now = (number_1 * (exp(target[i_B]) + losses_now));
                             dtarget[i_B] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -708,8 +784,10 @@ static int loss_and_dtarget_without_D(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -718,7 +796,9 @@ static int loss_and_dtarget_without_D(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -742,8 +822,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, size_D, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -752,7 +834,7 @@ extern "C" int loss_and_dtarget(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_B = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_D; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_D);
@@ -764,12 +846,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = (number_1 * (exp(target[(i_B) * size_D + i_D]) + losses_now));
                             dtarget[(i_B) * size_D + i_D] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -777,8 +861,10 @@ extern "C" int loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -787,7 +873,9 @@ extern "C" int loss_and_dtarget(
                 const Real loss_here = (sum_1[0] / Real(size_B));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -18,8 +18,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -28,7 +30,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -37,12 +39,14 @@ extern "C" int forward(
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
                             loss_now += (choose((absolute(target[i_N]) <= Real(0)), Real(0), (log(target[i_N]) * target[i_N])) - (target[i_N] * x[i_N]));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -61,8 +65,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -79,7 +85,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -98,8 +106,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -116,7 +126,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -136,8 +148,10 @@ extern "C" int backward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -156,7 +170,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -178,8 +194,10 @@ extern "C" int loss_and_dx_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_N, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -188,7 +206,7 @@ extern "C" int loss_and_dx_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -201,12 +219,14 @@ extern "C" int loss_and_dx_dtarget(
                             const Real dtarget_now = (choose((absolute(target[i_N]) <= Real(0)), Real(0), (log(target[i_N]) + Real(1))) - x[i_N]);
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -228,8 +248,10 @@ extern "C" int loss_and_dx(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -238,7 +260,7 @@ extern "C" int loss_and_dx(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -249,12 +271,14 @@ extern "C" int loss_and_dx(
                             const Real dx_now = (-target[i_N]);
                             dx[i_N] = dx_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -276,8 +300,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -286,7 +312,7 @@ extern "C" int loss_and_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -297,12 +323,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = (choose((absolute(target[i_N]) <= Real(0)), Real(0), (log(target[i_N]) + Real(1))) - x[i_N]);
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

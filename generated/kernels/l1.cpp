@@ -20,8 +20,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -30,7 +32,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -39,12 +41,14 @@ extern "C" int forward(
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
                             sum_1_now += absolute((target[i_N] - x[i_N]));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -52,8 +56,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -62,7 +68,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -81,8 +89,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -99,7 +109,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -118,8 +130,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -136,7 +150,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -156,8 +172,10 @@ extern "C" int backward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, dx, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -176,7 +194,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -200,8 +220,10 @@ extern "C" int loss_and_dx_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, dx, size_N, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -211,7 +233,7 @@ extern "C" int loss_and_dx_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -224,12 +246,14 @@ extern "C" int loss_and_dx_dtarget(
                             const Real dx_now = (-dtarget_now);
                             dx[i_N] = dx_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -237,8 +261,10 @@ extern "C" int loss_and_dx_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -247,7 +273,9 @@ extern "C" int loss_and_dx_dtarget(
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -270,8 +298,10 @@ extern "C" int loss_and_dx(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -281,7 +311,7 @@ extern "C" int loss_and_dx(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -292,12 +322,14 @@ extern "C" int loss_and_dx(
                             const Real dx_now = (-(number_1 * sign((target[i_N] - x[i_N]))));
                             dx[i_N] = dx_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -305,8 +337,10 @@ extern "C" int loss_and_dx(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -315,7 +349,9 @@ extern "C" int loss_and_dx(
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -338,8 +374,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -349,7 +387,7 @@ extern "C" int loss_and_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -360,12 +398,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = (number_1 * sign((target[i_N] - x[i_N])));
                             dtarget[i_N] = dtarget_now;
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -373,8 +413,10 @@ extern "C" int loss_and_dtarget(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -383,7 +425,9 @@ extern "C" int loss_and_dtarget(
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -8,7 +8,6 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import l2_normalize as _module
-from . import AtOnce as _AtOnce
 from . import Kernels, Original
 from . import usable as _usable
 

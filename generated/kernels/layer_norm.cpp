@@ -20,8 +20,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -29,7 +31,7 @@ extern "C" int forward(
             const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -38,11 +40,11 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += x[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                double sum_2_sum = 0;
+                const Real sum_1_here = Real(sum_1_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -52,11 +54,11 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     const auto steady_3 = (sum_2_here / Real(size_C));
@@ -67,10 +69,10 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_C)) + number_1)));
                 inv_std[i_N] = inv_std_here;
                 {
@@ -86,7 +88,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -106,16 +110,18 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -126,12 +132,12 @@ extern "C" int backward_of_dx(
                             sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * xhat[(i_N) * size_C + i_C]);
                             sum_2_now += (gain[i_C] * dy[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[i_N];
                     const auto steady_2 = (sum_2_here / Real(size_C));
@@ -143,7 +149,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -163,8 +171,10 @@ extern "C" int backward_of_dgain(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -187,7 +197,9 @@ extern "C" int backward_of_dgain(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -207,8 +219,10 @@ extern "C" int backward_of_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -231,7 +245,9 @@ extern "C" int backward_of_dbias(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
     return DONE;
@@ -255,8 +271,10 @@ extern "C" int backward_of_dgain_dbias(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -284,7 +302,9 @@ extern "C" int backward_of_dgain_dbias(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -312,8 +332,10 @@ extern "C" int backward(
         Scratch<double> dbias_parts_memory(threads * size_C, 0);
         double* __restrict dbias_parts = dbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows, dgain_parts, dbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -326,8 +348,8 @@ extern "C" int backward(
             Real* __restrict dbias_block = dbias_block_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -340,12 +362,12 @@ extern "C" int backward(
                             sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * xhat[(i_N) * size_C + i_C]);
                             sum_2_now += (gain[i_C] * dy[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[i_N];
                     const auto steady_2 = (sum_2_here / Real(size_C));
@@ -361,7 +383,9 @@ extern "C" int backward(
                     add_block(dbias_block_memory, dbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
         sum_of_parts(dbias_parts, threads, size_C, dbias);
     }
@@ -382,8 +406,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -391,7 +417,7 @@ extern "C" int plain_forward(
             const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -400,11 +426,11 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += x[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                double sum_2_sum = 0;
+                const Real sum_1_here = Real(sum_1_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -414,11 +440,11 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     const auto steady_3 = (sum_2_here / Real(size_C));
@@ -429,10 +455,10 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_C)) + number_1)));
                 inv_std[i_N] = inv_std_here;
                 {
@@ -446,7 +472,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -465,16 +493,18 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
-                double sum_2_sum = 0;
+                double sum_1_added = 0;
+                double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -485,12 +515,12 @@ extern "C" int plain_backward(
                             sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
                             sum_2_now += dy[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
-                        sum_2_sum += sum_2_now;
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = inv_std[i_N];
                     const auto steady_2 = (sum_2_here / Real(size_C));
@@ -502,7 +532,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

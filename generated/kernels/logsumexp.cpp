@@ -15,8 +15,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, y, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -34,7 +36,7 @@ extern "C" int forward(
                     }
                 }
                 const Real x_max_raw_here = unless(x_max_raw_unordered, x_max_raw_now);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_1 = choose((absolute(x_max_raw_here) == Real(infinity)), Real(0), x_max_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -44,14 +46,16 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += exp((x[(i_N) * size_C + i_C] - steady_1));
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real y_here = (choose((absolute(x_max_raw_here) == Real(infinity)), Real(0), x_max_raw_here) + log(sum_1_here));
                 y[i_N] = y_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -70,8 +74,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, x, y, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -88,7 +94,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -18,6 +18,7 @@ using Real = REAL;
 // What a kernel answers.
 enum { DONE = 0, OUT_OF_RANGE = 1, NO_MEMORY = 2 };
 #define CAUGHT catch (...) { return NO_MEMORY; }
+#define FAILED(failed) catch (...) { _Pragma("omp atomic write") failed = true; }
 
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(GRADFORM_SCALAR)
 #define VECTOR __attribute__((simd("notinbranch")))

@@ -26,8 +26,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, size_Gate, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -50,15 +52,19 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // y__
     {
         const int64_t rows = size_State * size_N;
         const int64_t work = size_H * size_N * size_State;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, i, f, g, o, shown, y__, size_H, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -76,7 +82,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -105,8 +113,10 @@ extern "C" int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -123,7 +133,9 @@ extern "C" int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dpre, dbias_ih
     {
@@ -132,8 +144,10 @@ extern "C" int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
         Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows, dbias_ih_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -158,7 +172,9 @@ extern "C" int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
     return DONE;
@@ -188,8 +204,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -206,7 +224,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dpre, dbias_ih
     {
@@ -215,8 +235,10 @@ extern "C" int backward(
         Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows, dbias_ih_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -241,7 +263,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
     }
     return DONE;
@@ -268,8 +292,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, product_1, product_2, i, f, g, o, shown, size_Gate, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -292,15 +318,19 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // y__
     {
         const int64_t rows = size_State * size_N;
         const int64_t work = size_H * size_N * size_State;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, i, f, g, o, shown, y__, size_H, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -318,7 +348,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -346,8 +378,10 @@ extern "C" int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -364,15 +398,19 @@ extern "C" int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dpre
     {
         const int64_t rows = size_N * size_Gate;
         const int64_t work = size_Gate * size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -392,7 +430,9 @@ extern "C" int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -420,8 +460,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -438,15 +480,19 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dpre
     {
         const int64_t rows = size_N * size_Gate;
         const int64_t work = size_Gate * size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -466,7 +512,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -18,8 +18,10 @@ extern "C" int forward(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(mask, product_1, probs, size_S, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -30,7 +32,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double probs_kept_sum = 0;
+                double probs_kept_added = 0;
                 Real peak_2_raw_now = -infinity;
                 int peak_2_raw_unordered = 0;
                 {
@@ -44,12 +46,12 @@ extern "C" int forward(
                             peak_2_raw_now = peak_2_raw_value > peak_2_raw_now ? peak_2_raw_value : peak_2_raw_now;
                             peak_2_raw_unordered |= peak_2_raw_value != peak_2_raw_value;
                         }
-                        probs_kept_sum += probs_kept_now;
+                        probs_kept_added += probs_kept_now;
                     }
                 }
-                const Real probs_kept_here = Real(probs_kept_sum);
+                const Real probs_kept_here = Real(probs_kept_added);
                 const Real peak_2_raw_here = unless(peak_2_raw_unordered, peak_2_raw_now);
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_2_raw_here) == Real(infinity)), Real(0), peak_2_raw_here);
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -61,10 +63,10 @@ extern "C" int forward(
                             exp_scores_chosen_shifted[i_S] = exp_scores_chosen_shifted_now;
                             sum_3_now += exp_scores_chosen_shifted_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 {
                     const auto steady_2 = (sum_3_here + choose((probs_kept_here == Real(0)), Real(1), Real(0)));
                     #pragma omp simd
@@ -74,7 +76,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -93,8 +97,10 @@ extern "C" int backward_of_dquery(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -102,7 +108,7 @@ extern "C" int backward_of_dquery(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -111,10 +117,10 @@ extern "C" int backward_of_dquery(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -124,7 +130,9 @@ extern "C" int backward_of_dquery(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -143,8 +151,10 @@ extern "C" int backward_of_dquery_2(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_E * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -161,7 +171,9 @@ extern "C" int backward_of_dquery_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -180,8 +192,10 @@ extern "C" int backward_of_dkey(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -189,7 +203,7 @@ extern "C" int backward_of_dkey(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -198,10 +212,10 @@ extern "C" int backward_of_dkey(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -211,7 +225,9 @@ extern "C" int backward_of_dkey(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -230,8 +246,10 @@ extern "C" int backward_of_dkey_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -248,7 +266,9 @@ extern "C" int backward_of_dkey_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -267,8 +287,10 @@ extern "C" int backward_of_dkey_dvalue(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -276,7 +298,7 @@ extern "C" int backward_of_dkey_dvalue(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -285,10 +307,10 @@ extern "C" int backward_of_dkey_dvalue(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -298,7 +320,9 @@ extern "C" int backward_of_dkey_dvalue(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -317,8 +341,10 @@ extern "C" int backward_of_dkey_dvalue_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -335,7 +361,9 @@ extern "C" int backward_of_dkey_dvalue_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -354,8 +382,10 @@ extern "C" int backward(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -363,7 +393,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -372,10 +402,10 @@ extern "C" int backward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -385,7 +415,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -407,8 +439,10 @@ extern "C" int backward_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -425,15 +459,19 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dquery
     {
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_E * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -450,7 +488,9 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -16,8 +16,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(mask, x, y, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -26,7 +28,7 @@ extern "C" int forward(
             Real* __restrict exp_x_chosen_shifted = exp_x_chosen_shifted_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double kept_sum = 0;
+                double kept_added = 0;
                 Real peak_1_raw_now = -infinity;
                 int peak_1_raw_unordered = 0;
                 {
@@ -40,12 +42,12 @@ extern "C" int forward(
                             peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
                             peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
                         }
-                        kept_sum += kept_now;
+                        kept_added += kept_now;
                     }
                 }
-                const Real kept_here = Real(kept_sum);
+                const Real kept_here = Real(kept_added);
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_sum = 0;
+                double sum_2_added = 0;
                 {
                     const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -57,10 +59,10 @@ extern "C" int forward(
                             exp_x_chosen_shifted[i_C] = exp_x_chosen_shifted_now;
                             sum_2_now += exp_x_chosen_shifted_now;
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
+                const Real sum_2_here = Real(sum_2_added);
                 {
                     const auto steady_1 = (sum_2_here + choose((kept_here == Real(0)), Real(1), Real(0)));
                     #pragma omp simd
@@ -70,7 +72,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -88,15 +92,17 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, y, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -105,10 +111,10 @@ extern "C" int backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -118,7 +124,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -19,8 +19,10 @@ extern "C" int forward(
         const int64_t rows = size_N * size_T;
         const int64_t work = size_E * size_N * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(C, contexts, embcat, size_E, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -37,7 +39,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -68,8 +72,10 @@ extern "C" int forward_2(
         Scratch<double> sum_2_parts_memory(threads * size_H, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, rows, sum_2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -92,7 +98,9 @@ extern "C" int forward_2(
                     add_block(sum_2_block_memory, sum_2_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_2_parts, threads, size_H, sum_2);
     }
     // sum_3
@@ -102,8 +110,10 @@ extern "C" int forward_2(
         Scratch<double> sum_3_parts_memory(threads * size_H, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, size_N, sum_2, rows, sum_3_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -126,7 +136,9 @@ extern "C" int forward_2(
                     add_block(sum_3_block_memory, sum_3_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_3_parts, threads, size_H, sum_3);
     }
     // sum_4
@@ -136,8 +148,10 @@ extern "C" int forward_2(
         Scratch<double> sum_4_parts_memory(threads * size_H, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, size_N, sum_2, sum_3, rows, sum_4_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -160,7 +174,9 @@ extern "C" int forward_2(
                     add_block(sum_4_block_memory, sum_4_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_4_parts, threads, size_H, sum_4);
     }
     // hpreact_inv_std
@@ -169,8 +185,10 @@ extern "C" int forward_2(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(hpreact_inv_std, size_H, size_N, eps, sum_4, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -188,15 +206,19 @@ extern "C" int forward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // hpreact_xhat, h
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(b1, bnbias, bngain, product_1, hpreact_inv_std, hpreact_xhat, h, size_H, size_N, sum_2, sum_3, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -213,7 +235,9 @@ extern "C" int forward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -244,8 +268,10 @@ extern "C" int forward_3(
         Scratch<double> sum_6_parts_memory(threads * 1, 0);
         double* __restrict sum_6_parts = sum_6_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(b2, labels, product_5, loss_probs, size_V, loss_logit_maxes, loss_counts, loss_counts_sum, rows, sum_6_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -265,7 +291,7 @@ extern "C" int forward_3(
                 }
                 const Real loss_logit_maxes_here = unless(loss_logit_maxes_unordered, loss_logit_maxes_now);
                 loss_logit_maxes[i_N] = loss_logit_maxes_here;
-                double loss_counts_sum_sum = 0;
+                double loss_counts_sum_added = 0;
                 {
                     const auto steady_1 = loss_logit_maxes_here;
                     for (int64_t block = 0; block < size_V; block += 1024) {
@@ -277,10 +303,10 @@ extern "C" int forward_3(
                             loss_counts[(i_N) * size_V + i_V] = loss_counts_now;
                             loss_counts_sum_now += loss_counts_now;
                         }
-                        loss_counts_sum_sum += loss_counts_sum_now;
+                        loss_counts_sum_added += loss_counts_sum_now;
                     }
                 }
-                const Real loss_counts_sum_here = Real(loss_counts_sum_sum);
+                const Real loss_counts_sum_here = Real(loss_counts_sum_added);
                 loss_counts_sum[i_N] = loss_counts_sum_here;
                 sum_6_part[0] += double((log(loss_counts_sum_here) - ((b2[labels[i_N]] + product_5[(i_N) * size_V + labels[i_N]]) - loss_logit_maxes_here)));
                 {
@@ -292,7 +318,9 @@ extern "C" int forward_3(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_6_parts, threads, 1, sum_6);
     }
     // loss
@@ -300,8 +328,10 @@ extern "C" int forward_3(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_6, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -310,7 +340,9 @@ extern "C" int forward_3(
                 const Real loss_here = (sum_6[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -334,8 +366,10 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(db1, size_H, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -351,7 +385,9 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_, db2
     {
@@ -360,8 +396,10 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
         Scratch<double> db2_parts_memory(threads * size_V, 0);
         double* __restrict db2_parts = db2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, loss_probs, dlogits_, size_N, size_V, rows, db2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -389,7 +427,9 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
                     add_block(db2_block_memory, db2_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(db2_parts, threads, size_V, db2);
     }
     return DONE;
@@ -417,8 +457,10 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
         Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
         double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dh, h, hpreact_xhat, size_H, rows, dbngain_parts, dbnbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -446,7 +488,9 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
                     add_block(dbnbias_block_memory, dbnbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbngain_parts, threads, size_H, dbngain);
         sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
     }
@@ -455,8 +499,10 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bngain, dh, h, hpreact_inv_std, hpreact_xhat, dbngain, dbnbias, dhprebn, size_H, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -472,7 +518,9 @@ extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -496,8 +544,10 @@ extern "C" int backward(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(db1, size_H, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -513,7 +563,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogits_, db2
     {
@@ -522,8 +574,10 @@ extern "C" int backward(
         Scratch<double> db2_parts_memory(threads * size_V, 0);
         double* __restrict db2_parts = db2_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, loss_probs, dlogits_, size_N, size_V, rows, db2_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -551,7 +605,9 @@ extern "C" int backward(
                     add_block(db2_block_memory, db2_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(db2_parts, threads, size_V, db2);
     }
     return DONE;
@@ -579,8 +635,10 @@ extern "C" int backward_2(
         Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
         double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dh, h, hpreact_xhat, size_H, rows, dbngain_parts, dbnbias_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -608,7 +666,9 @@ extern "C" int backward_2(
                     add_block(dbnbias_block_memory, dbnbias_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbngain_parts, threads, size_H, dbngain);
         sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
     }
@@ -617,8 +677,10 @@ extern "C" int backward_2(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bngain, dh, h, hpreact_inv_std, hpreact_xhat, dbngain, dbnbias, dhprebn, size_H, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -634,7 +696,9 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -99,19 +99,15 @@ extern "C" int step(
         const int64_t tile = 2048;
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real db1_now = Real(0);
-                        db1[i_H] = db1_now;
-                    }
+        const int64_t thread = 0, begin = 0, end = rows;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t first_H = (row) * tile;
+            const int64_t last_H = smaller_size(first_H + tile, size_H);
+            {
+                #pragma omp simd
+                for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
+                    const Real db1_now = Real(0);
+                    db1[i_H] = db1_now;
                 }
             }
         }
@@ -120,20 +116,16 @@ extern "C" int step(
     {
         const int64_t rows = size_N * size_T;
         const int64_t work = size_E * size_N * size_T;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_N = (row / size_T);
-                {
-                    const auto steady_1 = contexts[(i_N) * size_T + i_T];
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real embcat_now = C[(steady_1) * size_E + i_E];
-                        embcat[((i_N) * size_T + i_T) * size_E + i_E] = embcat_now;
-                    }
+        const int64_t thread = 0, begin = 0, end = rows;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_T = row % size_T;
+            const int64_t i_N = (row / size_T);
+            {
+                const auto steady_1 = contexts[(i_N) * size_T + i_T];
+                #pragma omp simd
+                for (int64_t i_E = 0; i_E < size_E; ++i_E) {
+                    const Real embcat_now = C[(steady_1) * size_E + i_E];
+                    embcat[((i_N) * size_T + i_T) * size_E + i_E] = embcat_now;
                 }
             }
         }
@@ -146,27 +138,23 @@ extern "C" int step(
         const int64_t work = size_H * size_N;
         Scratch<double> sum_2_parts_memory(threads * size_H, 0);
         double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_H;
-            Scratch<Real> sum_2_block_memory(size_H, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_2_block[i_H] += (b1[i_H] + product_1[(i_N) * size_H + i_H]);
-                        }
+        const int64_t thread = 0, begin = 0, end = rows;
+        double* __restrict sum_2_part = sum_2_parts + thread * size_H;
+        Scratch<Real> sum_2_block_memory(size_H, 0);
+        Real* __restrict sum_2_block = sum_2_block_memory.entries;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            {
+                for (int64_t block = 0; block < size_H; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_H);
+                    #pragma omp simd
+                    for (int64_t i_H = block; i_H < stop; ++i_H) {
+                        sum_2_block[i_H] += (b1[i_H] + product_1[(i_N) * size_H + i_H]);
                     }
                 }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
+            }
+            if ((row - begin) % 64 == 63 || row == end - 1) {
+                add_block(sum_2_block_memory, sum_2_part);
             }
         }
         sum_of_parts(sum_2_parts, threads, size_H, sum_2);
@@ -177,27 +165,23 @@ extern "C" int step(
         const int64_t work = size_H * size_N;
         Scratch<double> sum_3_parts_memory(threads * size_H, 0);
         double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_H;
-            Scratch<Real> sum_3_block_memory(size_H, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_3_block[i_H] += ((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N)));
-                        }
+        const int64_t thread = 0, begin = 0, end = rows;
+        double* __restrict sum_3_part = sum_3_parts + thread * size_H;
+        Scratch<Real> sum_3_block_memory(size_H, 0);
+        Real* __restrict sum_3_block = sum_3_block_memory.entries;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            {
+                for (int64_t block = 0; block < size_H; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_H);
+                    #pragma omp simd
+                    for (int64_t i_H = block; i_H < stop; ++i_H) {
+                        sum_3_block[i_H] += ((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N)));
                     }
                 }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
+            }
+            if ((row - begin) % 64 == 63 || row == end - 1) {
+                add_block(sum_3_block_memory, sum_3_part);
             }
         }
         sum_of_parts(sum_3_parts, threads, size_H, sum_3);
@@ -208,27 +192,23 @@ extern "C" int step(
         const int64_t work = size_H * size_N;
         Scratch<double> sum_4_parts_memory(threads * size_H, 0);
         double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            double* __restrict sum_4_part = sum_4_parts + thread * size_H;
-            Scratch<Real> sum_4_block_memory(size_H, 0);
-            Real* __restrict sum_4_block = sum_4_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_4_block[i_H] += square((((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
-                        }
+        const int64_t thread = 0, begin = 0, end = rows;
+        double* __restrict sum_4_part = sum_4_parts + thread * size_H;
+        Scratch<Real> sum_4_block_memory(size_H, 0);
+        Real* __restrict sum_4_block = sum_4_block_memory.entries;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            {
+                for (int64_t block = 0; block < size_H; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_H);
+                    #pragma omp simd
+                    for (int64_t i_H = block; i_H < stop; ++i_H) {
+                        sum_4_block[i_H] += square((((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
                     }
                 }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_4_block_memory, sum_4_part);
-                }
+            }
+            if ((row - begin) % 64 == 63 || row == end - 1) {
+                add_block(sum_4_block_memory, sum_4_part);
             }
         }
         sum_of_parts(sum_4_parts, threads, size_H, sum_4);
@@ -238,21 +218,17 @@ extern "C" int step(
         const int64_t tile = 2048;
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            const Real number_2 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real hpreact_inv_std_now = (1 / square_root(((sum_4[i_H] / number_1) + number_2)));
-                        hpreact_inv_std[i_H] = hpreact_inv_std_now;
-                    }
+        const int64_t thread = 0, begin = 0, end = rows;
+        const Real number_1 = Real((double(size_N) - 1.0));
+        const Real number_2 = Real(eps);
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t first_H = (row) * tile;
+            const int64_t last_H = smaller_size(first_H + tile, size_H);
+            {
+                #pragma omp simd
+                for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
+                    const Real hpreact_inv_std_now = (1 / square_root(((sum_4[i_H] / number_1) + number_2)));
+                    hpreact_inv_std[i_H] = hpreact_inv_std_now;
                 }
             }
         }
@@ -261,20 +237,16 @@ extern "C" int step(
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real hpreact_xhat_now = (hpreact_inv_std[i_H] * (((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
-                        hpreact_xhat[(i_N) * size_H + i_H] = hpreact_xhat_now;
-                        const Real h_now = tanh((bnbias[i_H] + (bngain[i_H] * hpreact_xhat_now)));
-                        h[(i_N) * size_H + i_H] = h_now;
-                    }
+        const int64_t thread = 0, begin = 0, end = rows;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            {
+                #pragma omp simd
+                for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                    const Real hpreact_xhat_now = (hpreact_inv_std[i_H] * (((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
+                    hpreact_xhat[(i_N) * size_H + i_H] = hpreact_xhat_now;
+                    const Real h_now = tanh((bnbias[i_H] + (bngain[i_H] * hpreact_xhat_now)));
+                    h[(i_N) * size_H + i_H] = h_now;
                 }
             }
         }
@@ -287,53 +259,49 @@ extern "C" int step(
         const int64_t work = size_N * size_V;
         Scratch<double> sum_6_parts_memory(threads * 1, 0);
         double* __restrict sum_6_parts = sum_6_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            const Real number_3 = Real((1.0 / double(size_N)));
-            const Real number_4 = Real((-(1.0 / double(size_N))));
-            double* __restrict sum_6_part = sum_6_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real loss_logit_maxes_now = -infinity;
-                int loss_logit_maxes_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:loss_logit_maxes_now) reduction(|:loss_logit_maxes_unordered)
-                    for (int64_t i_V = 0; i_V < size_V; ++i_V) {
-                        const Real loss_logit_maxes_value = (b2[i_V] + product_5[(i_N) * size_V + i_V]);
-                        loss_logit_maxes_now = loss_logit_maxes_value > loss_logit_maxes_now ? loss_logit_maxes_value : loss_logit_maxes_now;
-                        loss_logit_maxes_unordered |= loss_logit_maxes_value != loss_logit_maxes_value;
-                    }
+        const int64_t thread = 0, begin = 0, end = rows;
+        const Real number_3 = Real((1.0 / double(size_N)));
+        const Real number_4 = Real((-(1.0 / double(size_N))));
+        double* __restrict sum_6_part = sum_6_parts + thread * 1;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            Real loss_logit_maxes_now = -infinity;
+            int loss_logit_maxes_unordered = 0;
+            {
+                #pragma omp simd reduction(max:loss_logit_maxes_now) reduction(|:loss_logit_maxes_unordered)
+                for (int64_t i_V = 0; i_V < size_V; ++i_V) {
+                    const Real loss_logit_maxes_value = (b2[i_V] + product_5[(i_N) * size_V + i_V]);
+                    loss_logit_maxes_now = loss_logit_maxes_value > loss_logit_maxes_now ? loss_logit_maxes_value : loss_logit_maxes_now;
+                    loss_logit_maxes_unordered |= loss_logit_maxes_value != loss_logit_maxes_value;
                 }
-                const Real loss_logit_maxes_here = unless(loss_logit_maxes_unordered, loss_logit_maxes_now);
-                loss_logit_maxes[i_N] = loss_logit_maxes_here;
-                double loss_counts_sum_sum = 0;
-                {
-                    const auto steady_3 = loss_logit_maxes_here;
-                    for (int64_t block = 0; block < size_V; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_V);
-                        Real loss_counts_sum_now = 0;
-                        #pragma omp simd reduction(+:loss_counts_sum_now)
-                        for (int64_t i_V = block; i_V < stop; ++i_V) {
-                            const Real loss_counts_now = exp(((b2[i_V] + product_5[(i_N) * size_V + i_V]) - steady_3));
-                            loss_counts[(i_N) * size_V + i_V] = loss_counts_now;
-                            loss_counts_sum_now += loss_counts_now;
-                        }
-                        loss_counts_sum_sum += loss_counts_sum_now;
+            }
+            const Real loss_logit_maxes_here = unless(loss_logit_maxes_unordered, loss_logit_maxes_now);
+            loss_logit_maxes[i_N] = loss_logit_maxes_here;
+            double loss_counts_sum_added = 0;
+            {
+                const auto steady_3 = loss_logit_maxes_here;
+                for (int64_t block = 0; block < size_V; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_V);
+                    Real loss_counts_sum_now = 0;
+                    #pragma omp simd reduction(+:loss_counts_sum_now)
+                    for (int64_t i_V = block; i_V < stop; ++i_V) {
+                        const Real loss_counts_now = exp(((b2[i_V] + product_5[(i_N) * size_V + i_V]) - steady_3));
+                        loss_counts[(i_N) * size_V + i_V] = loss_counts_now;
+                        loss_counts_sum_now += loss_counts_now;
                     }
+                    loss_counts_sum_added += loss_counts_sum_now;
                 }
-                const Real loss_counts_sum_here = Real(loss_counts_sum_sum);
-                loss_counts_sum[i_N] = loss_counts_sum_here;
-                sum_6_part[0] += double((log(loss_counts_sum_here) - ((b2[labels[i_N]] + product_5[(i_N) * size_V + labels[i_N]]) - loss_logit_maxes_here)));
-                {
-                    const auto steady_3 = loss_counts_sum_here;
-                    const auto steady_4 = labels[i_N];
-                    #pragma omp simd
-                    for (int64_t i_V = 0; i_V < size_V; ++i_V) {
-                        const Real dlogits__now = ((number_3 * (loss_counts[(i_N) * size_V + i_V] / steady_3)) + choose((i_V == steady_4), number_4, Real(0)));
-                        dlogits_[(i_N) * size_V + i_V] = dlogits__now;
-                    }
+            }
+            const Real loss_counts_sum_here = Real(loss_counts_sum_added);
+            loss_counts_sum[i_N] = loss_counts_sum_here;
+            sum_6_part[0] += double((log(loss_counts_sum_here) - ((b2[labels[i_N]] + product_5[(i_N) * size_V + labels[i_N]]) - loss_logit_maxes_here)));
+            {
+                const auto steady_3 = loss_counts_sum_here;
+                const auto steady_4 = labels[i_N];
+                #pragma omp simd
+                for (int64_t i_V = 0; i_V < size_V; ++i_V) {
+                    const Real dlogits__now = ((number_3 * (loss_counts[(i_N) * size_V + i_V] / steady_3)) + choose((i_V == steady_4), number_4, Real(0)));
+                    dlogits_[(i_N) * size_V + i_V] = dlogits__now;
                 }
             }
         }
@@ -343,14 +311,10 @@ extern "C" int step(
     {
         const int64_t rows = 1;
         const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_6[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
+        const int64_t thread = 0, begin = 0, end = rows;
+        for (int64_t row = begin; row < end; ++row) {
+            const Real loss_here = (sum_6[0] / Real(size_N));
+            loss[0] = loss_here;
         }
     }
     // dh
@@ -367,45 +331,41 @@ extern "C" int step(
         double* __restrict dbngain_parts = dbngain_parts_memory.entries;
         Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
         double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            double* __restrict db2_part = db2_parts + thread * size_V;
-            double* __restrict dbngain_part = dbngain_parts + thread * size_H;
-            double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
-            Scratch<Real> db2_block_memory(size_V, 0);
-            Real* __restrict db2_block = db2_block_memory.entries;
-            Scratch<Real> dbngain_block_memory(size_H, 0);
-            Real* __restrict dbngain_block = dbngain_block_memory.entries;
-            Scratch<Real> dbnbias_block_memory(size_H, 0);
-            Real* __restrict dbnbias_block = dbnbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * hpreact_xhat[(i_N) * size_H + i_H]);
-                            dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
-                        }
+        const int64_t thread = 0, begin = 0, end = rows;
+        double* __restrict db2_part = db2_parts + thread * size_V;
+        double* __restrict dbngain_part = dbngain_parts + thread * size_H;
+        double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
+        Scratch<Real> db2_block_memory(size_V, 0);
+        Real* __restrict db2_block = db2_block_memory.entries;
+        Scratch<Real> dbngain_block_memory(size_H, 0);
+        Real* __restrict dbngain_block = dbngain_block_memory.entries;
+        Scratch<Real> dbnbias_block_memory(size_H, 0);
+        Real* __restrict dbnbias_block = dbnbias_block_memory.entries;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            {
+                for (int64_t block = 0; block < size_H; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_H);
+                    #pragma omp simd
+                    for (int64_t i_H = block; i_H < stop; ++i_H) {
+                        dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * hpreact_xhat[(i_N) * size_H + i_H]);
+                        dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
                     }
                 }
-                {
-                    for (int64_t block = 0; block < size_V; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_V);
-                        #pragma omp simd
-                        for (int64_t i_V = block; i_V < stop; ++i_V) {
-                            db2_block[i_V] += dlogits_[(i_N) * size_V + i_V];
-                        }
+            }
+            {
+                for (int64_t block = 0; block < size_V; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_V);
+                    #pragma omp simd
+                    for (int64_t i_V = block; i_V < stop; ++i_V) {
+                        db2_block[i_V] += dlogits_[(i_N) * size_V + i_V];
                     }
                 }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(db2_block_memory, db2_part);
-                    add_block(dbngain_block_memory, dbngain_part);
-                    add_block(dbnbias_block_memory, dbnbias_part);
-                }
+            }
+            if ((row - begin) % 64 == 63 || row == end - 1) {
+                add_block(db2_block_memory, db2_part);
+                add_block(dbngain_block_memory, dbngain_part);
+                add_block(dbnbias_block_memory, dbnbias_part);
             }
         }
         sum_of_parts(db2_parts, threads, size_V, db2);
@@ -416,19 +376,15 @@ extern "C" int step(
     {
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-
-        {
-            const int64_t thread = 0, begin = 0, end = rows;
-            const Real number_5 = Real((double(size_N) - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dhprebn_now = ((bngain[i_H] * hpreact_inv_std[i_H]) * (((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) - (dbnbias[i_H] / Real(size_N))) - ((dbngain[i_H] / number_5) * hpreact_xhat[(i_N) * size_H + i_H])));
-                        dhprebn[(i_N) * size_H + i_H] = dhprebn_now;
-                    }
+        const int64_t thread = 0, begin = 0, end = rows;
+        const Real number_5 = Real((double(size_N) - 1.0));
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t i_N = row;
+            {
+                #pragma omp simd
+                for (int64_t i_H = 0; i_H < size_H; ++i_H) {
+                    const Real dhprebn_now = ((bngain[i_H] * hpreact_inv_std[i_H]) * (((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) - (dbnbias[i_H] / Real(size_N))) - ((dbngain[i_H] / number_5) * hpreact_xhat[(i_N) * size_H + i_H])));
+                    dhprebn[(i_N) * size_H + i_H] = dhprebn_now;
                 }
             }
         }

@@ -28,8 +28,10 @@ static int forward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, counted_sum_2_parts, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -39,8 +41,8 @@ static int forward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double counted_sum_2_sum = 0;
-                double sum_1_sum = 0;
+                double counted_sum_2_added = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -51,14 +53,16 @@ static int forward_without_S(
                             counted_sum_2_now += choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                             sum_1_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
                         }
-                        counted_sum_2_sum += counted_sum_2_now;
-                        sum_1_sum += sum_1_now;
+                        counted_sum_2_added += counted_sum_2_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                counted_sum_2_part[0] += counted_sum_2_sum;
-                sum_1_part[0] += sum_1_sum;
+                counted_sum_2_part[0] += counted_sum_2_added;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
@@ -67,8 +71,10 @@ static int forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, loss, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -77,7 +83,9 @@ static int forward_without_S(
                 const Real loss_here = (sum_1[0] / counted_sum_2[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -107,8 +115,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, counted_sum_2_parts, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -117,8 +127,8 @@ extern "C" int forward(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double counted_sum_2_sum = 0;
-                double sum_1_sum = 0;
+                double counted_sum_2_added = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -129,14 +139,16 @@ extern "C" int forward(
                             counted_sum_2_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
                             sum_1_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
                         }
-                        counted_sum_2_sum += counted_sum_2_now;
-                        sum_1_sum += sum_1_now;
+                        counted_sum_2_added += counted_sum_2_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                counted_sum_2_part[0] += counted_sum_2_sum;
-                sum_1_part[0] += sum_1_sum;
+                counted_sum_2_part[0] += counted_sum_2_added;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
@@ -145,8 +157,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, loss, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -155,7 +169,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_1[0] / counted_sum_2[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -178,8 +194,10 @@ static int backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -196,7 +214,9 @@ static int backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -220,8 +240,10 @@ extern "C" int backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -238,7 +260,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -270,8 +294,10 @@ static int loss_and_dlogprobs_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, counted_sum_2_parts, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -281,8 +307,8 @@ static int loss_and_dlogprobs_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double counted_sum_2_sum = 0;
-                double sum_1_sum = 0;
+                double counted_sum_2_added = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -293,14 +319,16 @@ static int loss_and_dlogprobs_without_S(
                             counted_sum_2_now += choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
                             sum_1_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
                         }
-                        counted_sum_2_sum += counted_sum_2_now;
-                        sum_1_sum += sum_1_now;
+                        counted_sum_2_added += counted_sum_2_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                counted_sum_2_part[0] += counted_sum_2_sum;
-                sum_1_part[0] += sum_1_sum;
+                counted_sum_2_part[0] += counted_sum_2_added;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
@@ -309,8 +337,10 @@ static int loss_and_dlogprobs_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum_2, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -319,15 +349,19 @@ static int loss_and_dlogprobs_without_S(
                 const Real loss_here = (sum_1[0] / counted_sum_2[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogprobs_
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, counted_sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -344,7 +378,9 @@ static int loss_and_dlogprobs_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -376,8 +412,10 @@ extern "C" int loss_and_dlogprobs(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, counted_sum_2_parts, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -386,8 +424,8 @@ extern "C" int loss_and_dlogprobs(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double counted_sum_2_sum = 0;
-                double sum_1_sum = 0;
+                double counted_sum_2_added = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -398,14 +436,16 @@ extern "C" int loss_and_dlogprobs(
                             counted_sum_2_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
                             sum_1_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
                         }
-                        counted_sum_2_sum += counted_sum_2_now;
-                        sum_1_sum += sum_1_now;
+                        counted_sum_2_added += counted_sum_2_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                counted_sum_2_part[0] += counted_sum_2_sum;
-                sum_1_part[0] += sum_1_sum;
+                counted_sum_2_part[0] += counted_sum_2_added;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
@@ -414,8 +454,10 @@ extern "C" int loss_and_dlogprobs(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum_2, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -424,15 +466,19 @@ extern "C" int loss_and_dlogprobs(
                 const Real loss_here = (sum_1[0] / counted_sum_2[0]);
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, size_S, counted_sum_2, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -449,7 +495,9 @@ extern "C" int loss_and_dlogprobs(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -474,8 +522,10 @@ static int plain_forward_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_N, rows, sum_1_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -484,7 +534,7 @@ static int plain_forward_without_S(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -493,12 +543,14 @@ static int plain_forward_without_S(
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
                             sum_1_now += (-logprobs[(i_N) * size_C + labels[i_N]]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -506,8 +558,10 @@ static int plain_forward_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -516,7 +570,9 @@ static int plain_forward_without_S(
                 const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -541,8 +597,10 @@ extern "C" int plain_forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -550,7 +608,7 @@ extern "C" int plain_forward(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -559,12 +617,14 @@ extern "C" int plain_forward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -572,8 +632,10 @@ extern "C" int plain_forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -582,7 +644,9 @@ extern "C" int plain_forward(
                 const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -602,8 +666,10 @@ static int plain_backward_without_S(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -620,7 +686,9 @@ static int plain_backward_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -641,8 +709,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -659,7 +729,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -684,8 +756,10 @@ static int plain_loss_and_dlogprobs_without_S(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, dlogprobs_, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -704,7 +778,9 @@ static int plain_loss_and_dlogprobs_without_S(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -712,8 +788,10 @@ static int plain_loss_and_dlogprobs_without_S(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -722,7 +800,9 @@ static int plain_loss_and_dlogprobs_without_S(
                 const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(1));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -748,8 +828,10 @@ extern "C" int plain_loss_and_dlogprobs(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -757,7 +839,7 @@ extern "C" int plain_loss_and_dlogprobs(
             double* __restrict sum_1_part = sum_1_parts + thread * 1;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -766,12 +848,14 @@ extern "C" int plain_loss_and_dlogprobs(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                sum_1_part[0] += sum_1_sum;
+                sum_1_part[0] += sum_1_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -779,8 +863,10 @@ extern "C" int plain_loss_and_dlogprobs(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -789,15 +875,19 @@ extern "C" int plain_loss_and_dlogprobs(
                 const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(size_S));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dlogprobs_
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, dlogprobs_, size_C, size_N, size_S, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -814,7 +904,9 @@ extern "C" int plain_loss_and_dlogprobs(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

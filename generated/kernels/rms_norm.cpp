@@ -18,8 +18,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(gain, x, inv_rms, y, size_C, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -27,7 +29,7 @@ extern "C" int forward(
             const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -36,10 +38,10 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += square(x[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real inv_rms_here = (1 / square_root(((sum_1_here / Real(size_C)) + number_1)));
                 inv_rms[i_N] = inv_rms_here;
                 {
@@ -51,7 +53,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -71,15 +75,17 @@ extern "C" int backward_of_dx(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_rms, x, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -88,10 +94,10 @@ extern "C" int backward_of_dx(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = inv_rms[i_N];
                     const auto steady_2 = ((square(steady_1) * sum_1_here) / Real(size_C));
@@ -102,7 +108,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -123,8 +131,10 @@ extern "C" int backward_of_dgain(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_rms, x, size_C, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -148,7 +158,9 @@ extern "C" int backward_of_dgain(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -172,8 +184,10 @@ extern "C" int backward(
         Scratch<double> dgain_parts_memory(threads * size_C, 0);
         double* __restrict dgain_parts = dgain_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_rms, x, dx, size_C, rows, dgain_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -183,7 +197,7 @@ extern "C" int backward(
             Real* __restrict dgain_block = dgain_block_memory.entries;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     const auto steady_1 = inv_rms[i_N];
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -194,10 +208,10 @@ extern "C" int backward(
                             dgain_block[i_C] += ((steady_1 * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
                             sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = inv_rms[i_N];
                     const auto steady_2 = ((square(steady_1) * sum_1_here) / Real(size_C));
@@ -211,7 +225,9 @@ extern "C" int backward(
                     add_block(dgain_block_memory, dgain_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dgain_parts, threads, size_C, dgain);
     }
     return DONE;
@@ -231,8 +247,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, inv_rms, xhat, size_C, eps, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -240,7 +258,7 @@ extern "C" int plain_forward(
             const Real number_1 = Real(eps);
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -249,10 +267,10 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += square(x[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real inv_rms_here = (1 / square_root(((sum_1_here / Real(size_C)) + number_1)));
                 inv_rms[i_N] = inv_rms_here;
                 {
@@ -264,7 +282,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -283,15 +303,17 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, inv_rms, y, dx, size_C, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -300,10 +322,10 @@ extern "C" int plain_backward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = inv_rms[i_N];
                     const auto steady_2 = (sum_1_here / Real(size_C));
@@ -314,7 +336,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

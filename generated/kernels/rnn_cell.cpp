@@ -18,8 +18,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, product_1, product_2, y, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -34,7 +36,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -55,8 +59,10 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
         Scratch<double> dbias_ih_parts_memory(threads * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows, dbias_ih_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -81,7 +87,9 @@ extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
                     add_block(dbias_ih_block_memory, dbias_ih_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_ih_parts, threads, size_H, dbias_ih);
     }
     return DONE;
@@ -103,8 +111,10 @@ extern "C" int backward(
         Scratch<double> dbias_ih_parts_memory(threads * size_H, 0);
         double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows, dbias_ih_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -129,7 +139,9 @@ extern "C" int backward(
                     add_block(dbias_ih_block_memory, dbias_ih_part);
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(dbias_ih_parts, threads, size_H, dbias_ih);
     }
     return DONE;
@@ -148,8 +160,10 @@ extern "C" int plain_forward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_1, product_2, y, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -164,7 +178,9 @@ extern "C" int plain_forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -182,8 +198,10 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -198,7 +216,9 @@ extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -216,8 +236,10 @@ extern "C" int plain_backward(
         const int64_t rows = size_N;
         const int64_t work = size_H * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -232,7 +254,9 @@ extern "C" int plain_backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

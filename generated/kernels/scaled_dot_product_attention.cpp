@@ -17,8 +17,10 @@ extern "C" int forward(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_1, probs, size_S, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -40,7 +42,7 @@ extern "C" int forward(
                     }
                 }
                 const Real peak_2_raw_here = unless(peak_2_raw_unordered, peak_2_raw_now);
-                double sum_3_sum = 0;
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = choose(((-peak_2_raw_here) == Real(infinity)), Real(0), peak_2_raw_here);
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -52,10 +54,10 @@ extern "C" int forward(
                             exp_scores_shifted[i_S] = exp_scores_shifted_now;
                             sum_3_now += exp_scores_shifted_now;
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 {
                     const auto steady_2 = sum_3_here;
                     #pragma omp simd
@@ -65,7 +67,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -84,8 +88,10 @@ extern "C" int backward_of_dquery(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -93,7 +99,7 @@ extern "C" int backward_of_dquery(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -102,10 +108,10 @@ extern "C" int backward_of_dquery(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -115,7 +121,9 @@ extern "C" int backward_of_dquery(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -134,8 +142,10 @@ extern "C" int backward_of_dquery_2(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_E * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -152,7 +162,9 @@ extern "C" int backward_of_dquery_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -171,8 +183,10 @@ extern "C" int backward_of_dkey(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -180,7 +194,7 @@ extern "C" int backward_of_dkey(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -189,10 +203,10 @@ extern "C" int backward_of_dkey(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -202,7 +216,9 @@ extern "C" int backward_of_dkey(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -221,8 +237,10 @@ extern "C" int backward_of_dkey_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -239,7 +257,9 @@ extern "C" int backward_of_dkey_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -258,8 +278,10 @@ extern "C" int backward_of_dkey_dvalue(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -267,7 +289,7 @@ extern "C" int backward_of_dkey_dvalue(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -276,10 +298,10 @@ extern "C" int backward_of_dkey_dvalue(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -289,7 +311,9 @@ extern "C" int backward_of_dkey_dvalue(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -308,8 +332,10 @@ extern "C" int backward_of_dkey_dvalue_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -326,7 +352,9 @@ extern "C" int backward_of_dkey_dvalue_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -345,8 +373,10 @@ extern "C" int backward(
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_S * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -354,7 +384,7 @@ extern "C" int backward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_T = row % size_T;
                 const int64_t i_B = (row / size_T);
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_S);
@@ -363,10 +393,10 @@ extern "C" int backward(
                         for (int64_t i_S = block; i_S < stop; ++i_S) {
                             sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = sum_1_here;
                     #pragma omp simd
@@ -376,7 +406,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -398,8 +430,10 @@ extern "C" int backward_2(
         const int64_t rows = size_B * size_S;
         const int64_t work = size_B * size_E * size_S;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -416,15 +450,19 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     // dquery
     {
         const int64_t rows = size_B * size_T;
         const int64_t work = size_B * size_E * size_T;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -441,7 +479,9 @@ extern "C" int backward_2(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -19,8 +19,10 @@ extern "C" int forward(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, beta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -32,7 +34,7 @@ extern "C" int forward(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -41,12 +43,14 @@ extern "C" int forward(
                         for (int64_t i_N = block; i_N < stop; ++i_N) {
                             loss_now += choose(number_1, ((smaller(absolute((x[i_N] - target[i_N])), number_2) / number_2) * (absolute((x[i_N] - target[i_N])) - (Real(0.5) * smaller(absolute((x[i_N] - target[i_N])), number_2)))), choose((number_2 <= absolute((x[i_N] - target[i_N]))), (absolute((x[i_N] - target[i_N])) - number_3), ((square((x[i_N] - target[i_N])) / Real(2)) / number_2)));
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -67,8 +71,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, beta, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -88,7 +94,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -108,8 +116,10 @@ extern "C" int backward_of_dtarget(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, beta, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -129,7 +139,9 @@ extern "C" int backward_of_dtarget(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -150,8 +162,10 @@ extern "C" int backward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_N, beta, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -173,7 +187,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -196,8 +212,10 @@ extern "C" int loss_and_dx_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_N, beta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -210,7 +228,7 @@ extern "C" int loss_and_dx_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -223,12 +241,14 @@ extern "C" int loss_and_dx_dtarget(
                             const Real dtarget_now = (-dx_now);
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -251,8 +271,10 @@ extern "C" int loss_and_dx(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, beta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -265,7 +287,7 @@ extern "C" int loss_and_dx(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -276,12 +298,14 @@ extern "C" int loss_and_dx(
                             const Real dx_now = choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_4), number_2) / number_2), choose((number_2 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_2)));
                             dx[i_N] = dx_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;
@@ -304,8 +328,10 @@ extern "C" int loss_and_dtarget(
         Scratch<double> loss_parts_memory(threads * 1, 0);
         double* __restrict loss_parts = loss_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, beta, rows, loss_parts, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -318,7 +344,7 @@ extern "C" int loss_and_dtarget(
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t first_N = (row) * tile;
                 const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_sum = 0;
+                double loss_added = 0;
                 {
                     for (int64_t block = first_N; block < last_N; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, last_N);
@@ -329,12 +355,14 @@ extern "C" int loss_and_dtarget(
                             const Real dtarget_now = (-choose(number_1, (smaller(larger((x[i_N] - target[i_N]), number_4), number_2) / number_2), choose((number_2 <= absolute((target[i_N] - x[i_N]))), sign((x[i_N] - target[i_N])), ((x[i_N] - target[i_N]) / number_2))));
                             dtarget[i_N] = dtarget_now;
                         }
-                        loss_sum += loss_now;
+                        loss_added += loss_now;
                     }
                 }
-                loss_part[0] += loss_sum;
+                loss_part[0] += loss_added;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(loss_parts, threads, 1, loss);
     }
     return DONE;

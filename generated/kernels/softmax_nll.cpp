@@ -22,8 +22,10 @@ extern "C" int forward(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, size_C, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -44,7 +46,7 @@ extern "C" int forward(
                     }
                 }
                 const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
-                double counts_sum_sum = 0;
+                double counts_sum_added = 0;
                 {
                     const auto steady_1 = logit_maxes_here;
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -56,10 +58,10 @@ extern "C" int forward(
                             counts[i_C] = counts_now;
                             counts_sum_now += counts_now;
                         }
-                        counts_sum_sum += counts_sum_now;
+                        counts_sum_added += counts_sum_now;
                     }
                 }
-                const Real counts_sum_here = Real(counts_sum_sum);
+                const Real counts_sum_here = Real(counts_sum_added);
                 sum_1_part[0] += double((log(counts_sum_here) - (logits[(i_N) * size_C + labels[i_N]] - logit_maxes_here)));
                 {
                     const auto steady_1 = counts_sum_here;
@@ -70,7 +72,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -78,8 +82,10 @@ extern "C" int forward(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -88,7 +94,9 @@ extern "C" int forward(
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -108,8 +116,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dloss, labels, probs, dlogits_, size_C, size_N, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -127,7 +137,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -151,8 +163,10 @@ extern "C" int loss_and_dlogits(
         Scratch<double> sum_1_parts_memory(threads * 1, 0);
         double* __restrict sum_1_parts = sum_1_parts_memory.entries;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, rows, sum_1_parts)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -175,7 +189,7 @@ extern "C" int loss_and_dlogits(
                     }
                 }
                 const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
-                double counts_sum_sum = 0;
+                double counts_sum_added = 0;
                 {
                     const auto steady_3 = logit_maxes_here;
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -187,10 +201,10 @@ extern "C" int loss_and_dlogits(
                             counts[i_C] = counts_now;
                             counts_sum_now += counts_now;
                         }
-                        counts_sum_sum += counts_sum_now;
+                        counts_sum_added += counts_sum_now;
                     }
                 }
-                const Real counts_sum_here = Real(counts_sum_sum);
+                const Real counts_sum_here = Real(counts_sum_added);
                 sum_1_part[0] += double((log(counts_sum_here) - (logits[(i_N) * size_C + labels[i_N]] - logit_maxes_here)));
                 {
                     const auto steady_3 = counts_sum_here;
@@ -202,7 +216,9 @@ extern "C" int loss_and_dlogits(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
         sum_of_parts(sum_1_parts, threads, 1, sum_1);
     }
     // loss
@@ -210,8 +226,10 @@ extern "C" int loss_and_dlogits(
         const int64_t rows = 1;
         const int64_t work = 1;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -220,7 +238,9 @@ extern "C" int loss_and_dlogits(
                 const Real loss_here = (sum_1[0] / Real(size_N));
                 loss[0] = loss_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -18,8 +18,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, var_diff_, var, y, size_C, correction, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -27,7 +29,7 @@ extern "C" int forward(
             const Real number_1 = Real((double(size_C) - correction));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -36,11 +38,11 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += x[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                double sum_2_sum = 0;
+                const Real sum_1_here = Real(sum_1_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -50,11 +52,11 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     const auto steady_3 = (sum_2_here / Real(size_C));
@@ -67,16 +69,18 @@ extern "C" int forward(
                             var_diff_[(i_N) * size_C + i_C] = var_diff__now;
                             sum_3_now += square(var_diff__now);
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real var_here = (sum_3_here / number_1);
                 var[i_N] = var_here;
                 const Real y_here = square_root(larger(var_here, Real(0)));
                 y[i_N] = y_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -96,8 +100,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, var, var_diff, dx, size_C, correction, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -114,7 +120,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

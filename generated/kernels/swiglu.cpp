@@ -16,8 +16,10 @@ extern "C" int forward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(gate, x, y, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -33,7 +35,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -52,8 +56,10 @@ extern "C" int backward_of_dgate(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gate, x, dgate, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -70,7 +76,9 @@ extern "C" int backward_of_dgate(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -88,8 +96,10 @@ extern "C" int backward_of_dx(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gate, dx, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -105,7 +115,9 @@ extern "C" int backward_of_dx(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -125,8 +137,10 @@ extern "C" int backward(
         const int64_t rows = ((size_N + tile - 1) / tile);
         const int64_t work = size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dy, gate, x, dgate, dx, size_N, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -145,7 +159,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

@@ -17,8 +17,10 @@ extern "C" int forward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(x, diff_, y, size_C, correction, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -26,7 +28,7 @@ extern "C" int forward(
             const Real number_1 = Real((double(size_C) - correction));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
@@ -35,11 +37,11 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += x[(i_N) * size_C + i_C];
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
-                double sum_2_sum = 0;
+                const Real sum_1_here = Real(sum_1_added);
+                double sum_2_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     for (int64_t block = 0; block < size_C; block += 1024) {
@@ -49,11 +51,11 @@ extern "C" int forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
                         }
-                        sum_2_sum += sum_2_now;
+                        sum_2_added += sum_2_now;
                     }
                 }
-                const Real sum_2_here = Real(sum_2_sum);
-                double sum_3_sum = 0;
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_3_added = 0;
                 {
                     const auto steady_2 = (sum_1_here / Real(size_C));
                     const auto steady_3 = (sum_2_here / Real(size_C));
@@ -66,14 +68,16 @@ extern "C" int forward(
                             diff_[(i_N) * size_C + i_C] = diff__now;
                             sum_3_now += square(diff__now);
                         }
-                        sum_3_sum += sum_3_now;
+                        sum_3_added += sum_3_now;
                     }
                 }
-                const Real sum_3_here = Real(sum_3_sum);
+                const Real sum_3_here = Real(sum_3_added);
                 const Real y_here = (sum_3_here / number_1);
                 y[i_N] = y_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -92,8 +96,10 @@ extern "C" int backward(
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(diff, dy, dx, size_C, correction, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -110,7 +116,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT

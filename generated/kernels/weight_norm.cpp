@@ -18,8 +18,10 @@ static int forward_without_K(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(g, v, norm, w, size_H, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -37,7 +39,9 @@ static int forward_without_K(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -57,15 +61,17 @@ extern "C" int forward(
         const int64_t rows = size_H;
         const int64_t work = size_H * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(g, v, norm, w, size_K, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_H = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -74,10 +80,10 @@ extern "C" int forward(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += square(v[(i_H) * size_K + i_K]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real norm_here = square_root(sum_1_here);
                 norm[i_H] = norm_here;
                 {
@@ -89,7 +95,9 @@ extern "C" int forward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -110,8 +118,10 @@ static int backward_of_dv_without_K(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dv, size_H, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -127,7 +137,9 @@ static int backward_of_dv_without_K(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -148,15 +160,17 @@ extern "C" int backward_of_dv(
         const int64_t rows = size_H;
         const int64_t work = size_H * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dv, size_K, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_H = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -165,10 +179,10 @@ extern "C" int backward_of_dv(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (g[i_H] / norm[i_H]);
                     const auto steady_2 = ((sum_1_here / norm[i_H]) / norm[i_H]);
@@ -179,7 +193,9 @@ extern "C" int backward_of_dv(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -199,8 +215,10 @@ static int backward_of_dg_without_K(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dw, norm, v, dg, size_H, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -216,7 +234,9 @@ static int backward_of_dg_without_K(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -236,15 +256,17 @@ extern "C" int backward_of_dg(
         const int64_t rows = size_H;
         const int64_t work = size_H * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dw, norm, v, dg, size_K, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_H = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -253,14 +275,16 @@ extern "C" int backward_of_dg(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real dg_here = (sum_1_here / norm[i_H]);
                 dg[i_H] = dg_here;
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
@@ -282,8 +306,10 @@ static int backward_without_K(
         const int64_t rows = ((size_H + tile - 1) / tile);
         const int64_t work = size_H;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dg, dv, size_H, rows, tile)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
@@ -301,7 +327,9 @@ static int backward_without_K(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 }
@@ -323,15 +351,17 @@ extern "C" int backward(
         const int64_t rows = size_H;
         const int64_t work = size_H * size_K;
         const int used = threads_for(rows, work, threads);
+        bool failed = false;
         #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dg, dv, size_K, rows)
         {
+            try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_H = row;
-                double sum_1_sum = 0;
+                double sum_1_added = 0;
                 {
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
@@ -340,10 +370,10 @@ extern "C" int backward(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
                         }
-                        sum_1_sum += sum_1_now;
+                        sum_1_added += sum_1_now;
                     }
                 }
-                const Real sum_1_here = Real(sum_1_sum);
+                const Real sum_1_here = Real(sum_1_added);
                 const Real dg_here = (sum_1_here / norm[i_H]);
                 dg[i_H] = dg_here;
                 {
@@ -356,7 +386,9 @@ extern "C" int backward(
                     }
                 }
             }
+            } FAILED(failed)
         }
+        if (failed) return NO_MEMORY;
     }
     return DONE;
 } CAUGHT
