@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def drawn(generator, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
 def network(symbols, context, features, hidden, examples, dtype=torch.float64, seed=0):
@@ -118,6 +118,20 @@ class Net(Forward):
     logits = Sum(h * U, H)
     loss = Sum(log(Sum(exp(logits), C)) - Sum(OneHot(labels, C) * logits, C), N) / N
 """,
+    "numbers, and a parameter of one entry": """
+class Net(Forward):
+    x = Input(N, K)
+    target = Input(N)
+    W = Input(K, H)
+    v = Input(H)
+    rows = Input()
+    zeta = Scalar(0.5)
+    alpha = Scalar(2.0)
+    h = tanh(Sum(x * W, K) * alpha)
+    y = Sum(h * v, H) + rows
+    e = (y - target) ** 2 * zeta
+    loss = Sum(e, N) / N
+""",
     "attention between the rows of an example": """
 class Net(Forward):
     x = Input(N, T, K)
@@ -154,7 +168,7 @@ def test_a_network_of_the_readers_own_has_a_step(body, tmp_path, monkeypatch):
     layouts = dict(re.findall(r"(\w+) = (?:Input|Label)\((.*?)\)", body))
     data, parameters = {}, {}
     for name, layout in layouts.items():
-        shape = [{"N": 40, **DIMENSIONS}[axis] for axis in layout.split(", ")]
+        shape = [{"N": 40, **DIMENSIONS}[axis] for axis in re.findall(r"\w", layout)]
         if name == "labels":
             data[name] = torch.randint(DIMENSIONS["C"], shape, generator=g)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.program import Parameter, Program
+from codegen.program import NUMBERS, Parameter, Program
 from codegen.program.arrays import Contract, Gathered
 from codegen.program.steps import Default, Fill, SplitLabel
 from codegen.schedule.at_once import with_gradients
@@ -20,22 +20,24 @@ from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.products import Products
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
-GIVEN = "SIZE_"  # before the name of a size that the compiler is given
 INSIDE = 8  # columns before what stands in a call
 
 
 @dataclass(frozen=True)
 class Training:
     """A step as its template prints it. ``batch`` is the size of the axis along which examples lie;
-    ``data`` and ``parameters`` are arguments, ``numbers`` those of a call; ``sizes`` are (name,
-    what it is made of, or nothing where it is given).
+    ``data`` and ``parameters`` are arguments, ``scalars`` those that are numbers, and ``numbers``
+    the same in C++; ``sizes`` are (name, what it is made of), and ``given`` those that the compiler
+    is given: (name, where it stands in Python).
     """
 
     batch: str
     data: tuple[str, ...]
     parameters: tuple[str, ...]
+    scalars: tuple[str, ...]
     numbers: tuple[str, ...]
     sizes: tuple[tuple[str, str], ...]
+    given: tuple[tuple[str, str], ...]
     memory: tuple[tuple[str, str, str], ...]  # (type, name, how many entries)
     picked: tuple[tuple[str, str, str], ...]  # (type, name, entries of one example)
     checked: tuple[tuple[str, str, str], ...]  # (label, how many, below what)
@@ -53,13 +55,16 @@ def training_of(program: Program) -> Training | None:
     results = [f"d{p.name}" for p in wanted]
     if not wanted or not {*results} <= {*program.backward.results}:
         return None
-    if any(isinstance(step, Fill | Default | SplitLabel) for step in program.forward.steps):
-        return None  # what is filled in is a matter of a module
+    if program.several or any(
+        isinstance(step, Fill | Default | SplitLabel) for step in program.forward.steps
+    ):
+        return None  # what is filled in, and what has any dimensions, is a matter of a module
     found = with_gradients(program, results)
     wholes = [node.value for node in found[1].nodes if isinstance(node, Whole)] if found else []
     if not wholes or not all(isinstance(value, Contract | Gathered) for value in wholes):
         return None
-    return _Writer(program, found[1], axis, [p.name for p in wanted]).training()
+    writer = _Writer(program, found[1], axis, [p.name for p in wanted])
+    return writer.training() if {*writer.plain} <= writer.places.keys() else None
 
 
 def batch_axis(parameters: Sequence[Parameter]) -> str | None:
@@ -87,6 +92,10 @@ class _Writer:
     def __init__(self, program: Program, flat: Flat, batch: str, parameters: list[str]):
         self.program, self.flat, self.batch, self.parameters = program, flat, batch, parameters
         self.codes = dict(program.sizes)
+        self.whole = [axis for axis in flat.parts if axis in self.codes]
+        codes = [self.codes[axis] for axis in self.codes if axis not in self.whole]
+        self.plain = dict.fromkeys(codes)  # axes of one length share a name
+        self.places = places_of(program)
         self.plan = planned(flat)
         self.arrays = {array.name: array for array in flat.arrays}
         self.stored = [
@@ -100,20 +109,20 @@ class _Writer:
         loops = StaticLoops(self.codes, memory)
         size = loops.print.size
         products = Products(size, self.flat.parts)
-        for stage in self.plan.stages:
-            if isinstance(stage, Sweep):
-                loops.sweep(stage)
-            else:
-                loops.lines += products.lines(stage)
+        self.write(loops, products)
         made, count = dict(self.flat.results), products.count
         data = [name for name in self.arrays if name not in self.parameters]
         loss = self.program.forward.results[0]
+        arguments = [p.name for p in self.program.forward.parameters]
+        scalars = [name for name in arguments if name in self.flat.scalars]
         return Training(
             self.codes[self.batch],
             tuple(data),
             tuple(self.parameters),
-            tuple(named(name) for name in self.flat.scalars),
+            tuple(scalars),
+            tuple(map(named, scalars)),
             tuple(self.sizes(size)),
+            tuple((code, self.places[code]) for code in self.plain),
             tuple(
                 [(self.kind(n), named(n), count(self.arrays[n].axes)) for n in data]
                 + [("Real", named(name), count(memory[name])) for name in self.stored]
@@ -135,6 +144,13 @@ class _Writer:
             ),
         )
 
+    def write(self, loops: Loops, products: Products) -> None:
+        for stage in self.plan.stages:
+            if isinstance(stage, Sweep):
+                loops.sweep(stage)
+            else:
+                loops.lines += products.lines(stage)
+
     def kind(self, name: str) -> str:
         return "int64_t" if self.arrays[name].entries == "whole" else "Real"
 
@@ -144,12 +160,23 @@ class _Writer:
 
     def sizes(self, size) -> list[tuple[str, str]]:
         """Those of axes that are made of others come last."""
-        whole = [axis for axis in self.flat.parts if axis in self.codes]
-        codes = [self.codes[axis] for axis in self.codes if axis not in whole]
-        found = [(code, f"{GIVEN}{code}") for code in dict.fromkeys(codes)]  # one length, one name
+        found = [(code, f"SIZE_{code}") for code in self.plain]
         return found + [
-            (self.codes[axis], " * ".join(map(size, self.flat.parts[axis]))) for axis in whole
+            (self.codes[axis], " * ".join(map(size, self.flat.parts[axis]))) for axis in self.whole
         ]
+
+
+def places_of(program: Program) -> dict[str, str]:
+    """Where the sizes of axes stand: in the shape of an argument, as an argument, or fixed."""
+    codes = dict(program.sizes)
+    found = {size: str(length) for size, length in program.fixed}
+    for p in program.forward.parameters:
+        if p.role in NUMBERS:
+            found[p.name] = p.name
+        for i, dim in enumerate(p.layout):
+            if not dim.one:
+                found.setdefault(codes[dim.axis.name], f"{p.name}.shape[{i}]")
+    return {size: place for size, place in found.items() if size in codes.values()}
 
 
 @dataclass(frozen=True)
@@ -170,23 +197,15 @@ class Call:
 def call_of(program: Program, step: Training) -> Call:
     forward = program.forward.parameters
     tensors = [p for p in forward if p.role in ("input", "label")]
-    numbers = [p for p in forward if p.name in step.numbers]
+    numbers = [p for p in forward if p.name in step.scalars]
     batch = "batch"
     while any(p.name == batch for p in forward):
         batch += "_"
-    codes = dict(program.sizes)
     sizes = [f'"{step.batch}": {batch}']
-    for size, made in step.sizes:
-        if made.startswith(GIVEN) and size != step.batch:
-            place = next(
-                f"{p.name}.shape[{i}]"
-                for p in tensors
-                for i, dim in enumerate(p.layout)
-                if codes[dim.axis.name] == size
-            )
-            sizes.append(f'"{size}": {place}')
+    sizes += [f'"{size}": {place}' for size, place in step.given if size != step.batch]
     first = [f"{n}[:{batch}]" if n in step.data else n for n in (p.name for p in tensors)]
-    given = [*(p.name for p in tensors), *(f"{p.name}={p.default!r}" for p in numbers)]
+    options = [p.name if p.default is None else f"{p.name}={p.default!r}" for p in numbers]
+    given = [*(p.name for p in tensors), *options]
     return Call(
         wrapped("def training_step", [*given, "*", batch], " -> TrainingStep:"),
         batch,
@@ -214,6 +233,3 @@ class StaticLoops(Loops):
     def in_threads(self) -> None:
         self.line("const int64_t thread = 0, begin = 0, end = rows;")
         self.thread()
-
-
-__all__ = ["Training", "training_of"]
