@@ -442,7 +442,7 @@ def test_a_wrong_kernel_is_not_written():
         generated_with(lambda kernel: kernel.replace("Real(size_N)", more))
     with pytest.raises(QuestionError, match="cannot build"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return DOES"))
-    with pytest.raises(UnprovedError, match="no call reached backward, forward"):
+    with pytest.raises(UnprovedError, match=r"no call reached backward, .*forward"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return OUT_OF_RANGE"))
 
 

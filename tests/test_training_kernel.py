@@ -13,6 +13,10 @@ import torch
 from forwards import HEAD
 
 from codegen.cli import gradform
+from codegen.driver import generate
+from codegen.targets import kernels as languages
+from derive import forward_from
+from derive.language.errors import UnprovedError
 from generated.kernels import _building
 from generated.kernels.mlp import training_step
 from generated.mlp import mlp_atoms
@@ -177,6 +181,20 @@ def test_a_network_of_the_readers_own_has_a_step(body, tmp_path, monkeypatch):
     assert_steps_agree(kernels.training_step, reference, data, parameters, 6, 1e-11)
     for name in [name for name in sys.modules if name.split(".")[0] == package]:
         del sys.modules[name]
+
+
+def test_a_wrong_step_is_not_written(tmp_path):
+    language = languages["cpp"]
+    file = tmp_path / "net.py"
+    file.write_text(HEAD + AXES + NETWORKS["weights first, a vector of them"])
+
+    class Changed(type(language)):
+        def texts(self, program, module):
+            kernels, wrapper, step = super().texts(program, module)
+            return kernels, wrapper, step.replace("Real(given_rate)", "Real(given_rate * 1.01)")
+
+    with pytest.raises(UnprovedError, match=r"the kernels are .* away from the lines"):
+        generate(forward_from(file), order=1, kernels=Changed())
 
 
 @pytest.mark.parametrize("name", ["softmax_nll", "linear", "lstm_cell", "mse", "cross_entropy"])
