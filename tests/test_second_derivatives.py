@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+import generated
 from generated.batch_norm_biased import batch_norm_biased, batch_norm_biased_atoms
 from generated.huber import huber, huber_atoms
 from generated.layer_norm import layer_norm, layer_norm_atoms
@@ -276,10 +277,13 @@ def test_the_third_order_of_batch_norm_is_that_of_its_statements():
 
 @everything
 def test_the_first_order_keeps_nothing_more(emitted):
-    """What is kept for the backward is what the closed form reads, and no other tensor."""
+    """What is kept for the backward is what the closed form reads, and no other tensor. (Of a loss,
+    kernels keep the inputs, and the gradient in the place of what it is computed from.)
+    """
     arguments = emitted.leaves(seed=3)
     kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t)
+    with generated.use("torch"), hooks:
         emitted.function(**arguments)
     names = inspect.signature(emitted.of("backward")).parameters
     saved = emitted.of("forward")(**arguments)._asdict()
@@ -289,9 +293,11 @@ def test_the_first_order_keeps_nothing_more(emitted):
 
 @everything
 def test_a_gradient_that_could_be_differentiated_again_is_the_gradient_to_the_bit(emitted):
+    """(A gradient that a kernel has computed with its loss is the lines' within rounding.)"""
     leaves = emitted.leaves(seed=1)
     inputs = [leaves[name] for name in emitted.inputs]
-    output = emitted.function(**leaves)
+    with generated.use("torch"):
+        output = emitted.function(**leaves)
     for number in (0.5, -0.0):  # the sign of a zero is kept too
         upstream = torch.full_like(output, number).requires_grad_()
         kept = torch.autograd.grad(output, inputs, upstream, create_graph=True)
