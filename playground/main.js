@@ -19,6 +19,8 @@ const derived = new Derived();
 const checked = new Checked();
 let kept = false;
 let troubles = [];
+let begun = 0;
+let answered = 0; // when the answer to the question stood on the page
 let pause = 0;
 let afresh = false; // the text is not an edit of the one before
 let setting = false; // texts are being replaced by the page, and not by a person
@@ -94,33 +96,41 @@ async function ask() {
   if (tabs.chosen === "gallery") return;
   const view = tabs.chosen === "check" ? checked : derived;
   const asked = question();
-  const start = performance.now();
   troubles = [];
+  answered = 0;
   view.begin(asked);
   byId("stop").hidden = false;
   say("Loading Python");
   const fresh = afresh;
   afresh = false;
   remember();
-  await engine.ask(asked, (message) => heard(message, view, start), fresh);
+  await engine.ask(asked, (message) => heard(message, view), fresh);
 }
 
-function heard(message, view, start) {
+// When the answer stood there, and when all that is told about it did.
+function times() {
+  const [answer, all] = [answered || performance.now(), performance.now()].map((t) => ((t - begun) / 1000).toFixed(1));
+  return answer === all ? `in ${all} s` : `in ${answer} s; all is shown after ${all} s`;
+}
+
+function heard(message, view) {
   performance.mark(`answer-${message.kind}`, { detail: message.parts && Object.keys(message.parts) });
-  if (message.kind === "started") say("Reading");
-  else if (message.kind === "stage") say(sentence(message.what));
+  if (message.kind === "started") {
+    begun = performance.now(); // what Python takes to load is no part of the answer
+    say("Reading");
+  } else if (message.kind === "stage") say(sentence(message.what));
   else if (message.kind === "parts" && message.parts && typeof message.parts === "object") {
     known(message.parts);
     view.show(message.parts);
+    if (message.parts.closed || message.parts.outcome) answered ||= performance.now();
   } else if (message.kind === "warning" || message.kind === "trouble") {
     troubles.push(message);
   } else if (message.kind === "done") {
     byId("stop").hidden = true;
     showTroubles(troubles, { forward, backward });
     const failed = troubles.find((trouble) => trouble.kind === "trouble");
-    const seconds = ((performance.now() - start) / 1000).toFixed(1);
     view.end(failed);
-    say(failed ? toldOf(failed) : `${view.said}, ${seconds} s`, failed ? "bad" : view.kind);
+    say(failed ? toldOf(failed) : `${view.said} ${times()}`, failed ? "bad" : view.kind);
     keepOffline();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   }
