@@ -22,7 +22,8 @@ def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
     nests = []
     for level in sorted({*levels.values()}):
         now = [node for node in nodes if levels[node.name] == level]
-        for axes in sorted({loops[node.name] for node in now}, key=lambda axes: len(axes) > 0):
+        met = dict.fromkeys(loops[node.name] for node in now)  # in order, whatever hashes are
+        for axes in sorted(met, key=lambda axes: len(axes) > 0):
             nests.append(Nest(axes, tuple(n for n in now if loops[n.name] == axes)))
     nests = _joined(nests)
     return Sweep(

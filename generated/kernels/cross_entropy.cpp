@@ -1414,15 +1414,6 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits__now = ((number_1 * (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S])) + choose((i_C == labels[(i_N) * size_S + i_S]), number_2, Real(0)));
-                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                        }
-                    }
-                }
                 double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -1436,6 +1427,15 @@ extern "C" int plain_loss_and_dlogits(
                     }
                 }
                 sum_2_part[0] += sum_2_added;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = ((number_1 * (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S])) + choose((i_C == labels[(i_N) * size_S + i_S]), number_2, Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
             }
             } FAILED(failed)
         }

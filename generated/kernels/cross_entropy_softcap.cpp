@@ -1474,15 +1474,6 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_capped_sum_scaled[i_S] = Real(exp_capped_sum_scaled_total[i_S]);
                 }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits__now = (((exp_capped_shifted[(i_C) * size_S + i_S] / exp_capped_sum_scaled[i_S]) * (number_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))))) + choose((i_C == labels[(i_N) * size_S + i_S]), (-(number_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1)))))), Real(0)));
-                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                        }
-                    }
-                }
                 double sum_2_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -1496,6 +1487,15 @@ extern "C" int plain_loss_and_dlogits(
                     }
                 }
                 sum_2_part[0] += sum_2_added;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = (((exp_capped_shifted[(i_C) * size_S + i_S] / exp_capped_sum_scaled[i_S]) * (number_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + i_C) * size_S + i_S] / number_1)))))) + choose((i_C == labels[(i_N) * size_S + i_S]), (-(number_2 * (Real(1) - square(tanh((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] / number_1)))))), Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
             }
             } FAILED(failed)
         }

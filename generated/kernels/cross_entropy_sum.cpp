@@ -1141,15 +1141,6 @@ extern "C" int plain_loss_and_dlogits(
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
                         exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
                 }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits__now = ((exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
-                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                        }
-                    }
-                }
                 double loss_added = 0;
                 {
                     for (int64_t block = 0; block < size_S; block += 1024) {
@@ -1163,6 +1154,15 @@ extern "C" int plain_loss_and_dlogits(
                     }
                 }
                 loss_part[0] += loss_added;
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits__now = ((exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
+                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
+                        }
+                    }
+                }
             }
             } FAILED(failed)
         }

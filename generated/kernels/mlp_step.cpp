@@ -344,21 +344,21 @@ extern "C" int step(
         for (int64_t row = begin; row < end; ++row) {
             const int64_t i_N = row;
             {
+                for (int64_t block = 0; block < size_V; block += 1024) {
+                    const int64_t stop = smaller_size(block + 1024, size_V);
+                    #pragma omp simd
+                    for (int64_t i_V = block; i_V < stop; ++i_V) {
+                        db2_block[i_V] += dlogits_[(i_N) * size_V + i_V];
+                    }
+                }
+            }
+            {
                 for (int64_t block = 0; block < size_H; block += 1024) {
                     const int64_t stop = smaller_size(block + 1024, size_H);
                     #pragma omp simd
                     for (int64_t i_H = block; i_H < stop; ++i_H) {
                         dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * hpreact_xhat[(i_N) * size_H + i_H]);
                         dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
-                    }
-                }
-            }
-            {
-                for (int64_t block = 0; block < size_V; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_V);
-                    #pragma omp simd
-                    for (int64_t i_V = block; i_V < stop; ++i_V) {
-                        db2_block[i_V] += dlogits_[(i_N) * size_V + i_V];
                     }
                 }
             }
