@@ -156,10 +156,15 @@ class Checks:
     def _Refuse(self, step: steps.Refuse) -> str:
         sign = "!=" if step.equal else "=="
         test = f"{self.text(step.left)} {sign} {self.text(step.right)}"
-        wrong = f"{self.text(step.left)} is {'not ' * step.equal}{self.text(step.right)}"
+        left, right = self.in_words(step.left), self.in_words(step.right)
+        wrong = f"{left} is {'not ' * step.equal}{right}"
         sizes = ", ".join(f"{axis} = {{{name}}}" for axis, name in step.axes)
         message = f"{self.around.program}: {step.name} {step.use}, but {wrong} where {sizes}"
         return f"if {test}:\n        {_raised(message)}"
+
+    def in_words(self, size: values.Value) -> str:
+        """How a size is called where it is refused."""
+        return self.text(size)
 
     def _NotZero(self, step: steps.NotZero) -> str:
         divisor = self.text(step.divisor)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from codegen.arguments import needed
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract, Pick
 from codegen.program.parts import values_in
+from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.targets.torch.checks import Surroundings
@@ -275,6 +277,17 @@ class Functions:
             optional |= "=" in text
         return found
 
+    def public_arguments(self) -> list[str]:
+        """Those of the differentiable function: there a number that has to be passed is passed by
+        name, where a tensor before it may be left out.
+        """
+        parameters = self.program.forward.parameters
+        arguments, needs = [typed(p) for p in parameters], needed(parameters)
+        if not needs:
+            return arguments
+        place = next(i for i, p in enumerate(parameters) if p.name == needs[0].name)
+        return [*arguments[:place], "*", *arguments[place:]]
+
 
 def _deeper(text: str) -> str:
     """A step below an ``if``: broken anew where it is one line that is too long there."""
@@ -285,4 +298,6 @@ def layouts_in(function: Function) -> dict[str, Layout]:
     """The layout of every tensor that a function is given or computes."""
     layouts = {p.name: p.layout for p in function.tensors}
     layouts |= {s.kept: s.dims for s in function.steps if isinstance(s, SplitLabel)}
+    told = [sent for s in function.steps if isinstance(s, Exchange) for sent in s.sent]
+    layouts |= {sent.name: sent.dims for sent in told}
     return layouts | {s.name: s.value.dims for s in function.steps if isinstance(s, Assign)}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.arguments import needed
 from codegen.program.steps import Fits
 from codegen.targets.torch.autograd import Autograd
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printed import Core, PrintedFunction
-from codegen.targets.torch.wrapping import WITHIN, typed, used, wrapped
+from codegen.targets.torch.wrapping import WITHIN, used, wrapped
 
 
 class Page(Autograd):
@@ -70,14 +69,3 @@ class Page(Autograd):
         function = self.program.chain
         lines = [self.prepared, *self.in_range(), *self.asked(function), *self.lines(function)]
         return self.function(function, lines, self.restored(function))
-
-    def public_arguments(self) -> list[str]:
-        """Those of the differentiable function: there a number that has to be passed is passed by
-        name, where a tensor before it may be left out.
-        """
-        parameters = self.program.forward.parameters
-        arguments, needs = [typed(p) for p in parameters], needed(parameters)
-        if not needs:
-            return arguments
-        place = next(i for i, p in enumerate(parameters) if p.name == needs[0].name)
-        return [*arguments[:place], "*", *arguments[place:]]

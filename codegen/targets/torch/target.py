@@ -11,8 +11,11 @@ from codegen.header import header
 from codegen.program import Program
 from codegen.program.steps import NotZero
 from codegen.quality import Counts, Rounding
+from codegen.sharding import Sharded
 from codegen.targets.torch.documentation import documentation
 from codegen.targets.torch.page import Page
+from codegen.targets.torch.shard_documentation import sharded_documentation
+from codegen.targets.torch.sharded import ShardedPage
 from codegen.targets.torch.traffic import counts
 from derive.notation.definition import Definition
 
@@ -26,6 +29,7 @@ IMPORTS = {  # by what a text holds where it needs them
     "Real)": "from numbers import Real",
     "": "from typing import NamedTuple",
 }
+OF_RANKS = {"math.": "import math", "zlib.": "import zlib"}
 OF_TORCH = {"FakeTensor)": "from torch._subclasses import FakeTensor"}
 
 
@@ -75,6 +79,34 @@ class TorchTarget:
             decorators=decorators,
         )
         return head + body
+
+    def render_sharded(self, sharded: Sharded) -> str:
+        """The text of the module for one rank of each group."""
+        page, program = ShardedPage(sharded), sharded.program
+        values = {
+            "title": program.title,
+            "public": page.public(),
+            "shapes": page.shapes(program.forward),
+            "functions": (page.forward(), page.backward(), page.atoms(), page.chain()),
+            "asked": page.arguments_asked(),
+            "prepared": page.prepared_names,
+            "pair": page.pair(),
+            "ranks": self.printed("ranks.py.jinja"),
+            "header": header(program.source, program.source_hash),
+            "documentation": sharded_documentation(sharded),
+        }
+        nothing = {"imports": (), "of_torch": (), "decorators": ()}
+        called = self.called(self.printed("sharded.py.jinja", **values, **nothing), program.name)
+        decorators = [called.pop(name) for name in DECORATORS if name in called]
+        values["ranks"] = "\n\n".join([values["ranks"], *called.values()])
+        text = self.printed("sharded.py.jinja", **values, **nothing | {"decorators": decorators})
+        return self.printed(
+            "sharded.py.jinja",
+            **values,
+            imports=[line for part, line in (IMPORTS | OF_RANKS).items() if part in text],
+            of_torch=[line for part, line in OF_TORCH.items() if part in text],
+            decorators=decorators,
+        )
 
     def printed(self, template: str, **values: object) -> str:
         return self.environment.get_template(template).render(**values)

@@ -1,0 +1,132 @@
+"""Values and steps of a function whose axis is split over the ranks of a group: what this rank has
+of it, and what the ranks tell each other.
+
+``group`` is the axis that the group was made for. Everything else of a Program is what this rank
+computes of its own part; a dimension of a `Value` along a split axis has the length of the part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.program.steps import Step
+from codegen.program.values import Value
+from derive.notation.layout import Layout
+
+
+@dataclass(frozen=True)
+class WholeSize(Value):
+    """The length of a split axis on all ranks together."""
+
+    group: str
+
+
+@dataclass(frozen=True)
+class OwnPart(Value):
+    """Of the operand, which is whole, this rank's part along one dimension."""
+
+    operand: Value
+    along: int
+    group: str
+
+
+@dataclass(frozen=True)
+class OwnLargest(Value):
+    """The largest along dimensions of the own part, which stay with size 1 if ``keep``; minus
+    infinity where the part is empty.
+    """
+
+    operand: Value
+    along: tuple[int, ...]
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Unshifted(Value):
+    """What the largest of a row is replaced by where it is not finite, as a `Reduce` of that
+    ``kind`` does.
+    """
+
+    kind: str
+    operand: Value
+
+
+@dataclass(frozen=True)
+class OwnPick(Value):
+    """`Pick` of an index that counts on all ranks together: 0 where another rank has the entry."""
+
+    operand: Value
+    along: int
+    index: Value
+    rowwise: bool
+    group: str
+
+
+@dataclass(frozen=True)
+class OwnPositions(Value):
+    """The positions of the own part among those of all ranks."""
+
+    group: str
+
+
+@dataclass(frozen=True)
+class OwnOneHot(Value):
+    """`OneHotOf` an index that counts on all ranks together, at the own part."""
+
+    index: Value
+    group: str
+
+
+@dataclass(frozen=True)
+class OwnGathered(Value):
+    """`Gathered` at the rows that are this rank's, of an index that counts on all ranks."""
+
+    index: Value
+    source: Value
+    group: str
+
+
+@dataclass(frozen=True)
+class OwnAddAt(Step):
+    """`AddAt` of an index that counts on all ranks together, where the entry is this rank's."""
+
+    index: Value
+    along: int
+    value: Value
+    group: str
+
+
+@dataclass(frozen=True)
+class Ratio(Value):
+    """How many entries of the length ``whole`` belong to each of ``part``, both of this rank; one
+    that has none asks the others.
+    """
+
+    whole: Value
+    part: Value
+    group: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What an `Exchange` makes of one tensor: ``name`` of the own ``value``. ``along`` is the
+    dimension that is put together, for the kinds that have one.
+    """
+
+    name: str
+    value: Value
+    along: int = 0
+    dims: Layout = ()
+
+
+@dataclass(frozen=True)
+class Exchange(Step):
+    """One collective of the ranks of ``group``. ``kind``: 'sum' and 'largest' of the parts, entry
+    by entry; 'first' for the place of the first largest; 'gathered' for the parts, one after the
+    other; 'moments' for the mean and the sum of squares about it; 'ratio' for that of two lengths;
+    'agreed' tells the lengths of the parts alone.
+    """
+
+    kind: str
+    group: str
+    sent: tuple[Sent, ...]

@@ -1,0 +1,290 @@
+"""One function of a Program, as a rank computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from codegen.program import Function, Program
+from codegen.program.parts import values_in
+from codegen.program.shards import Exchange, OwnAddAt, Ratio, Sent
+from codegen.program.steps import (
+    AddAt,
+    Assign,
+    Default,
+    Fill,
+    Fits,
+    InRange,
+    NameSize,
+    NotZero,
+    Numeric,
+    Refuse,
+    SplitLabel,
+    Step,
+    Within,
+)
+from codegen.program.values import LengthOf, Load, Quotient, SizeOf, Value
+from codegen.sharding.groups import Groups
+from codegen.sharding.ordering import ordered
+from codegen.sharding.placing import Placing
+from codegen.sharding.values import rewritten
+from derive.notation.layout import Layout
+
+SPLIT_CHECKS = (Refuse, NotZero, Within, InRange, Default)
+ABOUT_NUMBERS = (Default, Numeric, Within)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A function for one rank; ``exchanges`` are its collectives in their order."""
+
+    function: Function
+    exchanges: tuple[Exchange, ...]
+
+
+def split(program: Program, function: Function, groups: Groups) -> Split:
+    """Raises `QuestionError` for what crosses the parts of an axis and has no collective."""
+    writer = _Writer(program, function, groups)
+    steps = tuple(ordered(writer.steps()))
+    changed = replace(
+        function, checks=writer.checks_left, sizes=tuple(writer.sizes_read()), steps=steps
+    )
+    ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
+    return Split(changed, (*ratios, *(step for step in steps if isinstance(step, Exchange))))
+
+
+class _Writer:
+    def __init__(self, program: Program, function: Function, groups: Groups):
+        self.program, self.function, self.groups = program, function, groups
+        self.sizes = dict(program.sizes)
+        of_code = {code: axis for axis, code in reversed(program.sizes)}
+        flattened = {
+            of_code[code]: [of_code[part] for part in parts] for code, parts in program.flattened
+        }
+        self.placing = Placing(program.name, groups, self.sizes, flattened)
+        self.placing.splits = {p.name: groups.split(p.layout) for p in function.parameters}
+        self.placing.exchange = self.exchange
+        self.codes = {self.sizes[axis]: group for axis, group in groups.of.items()}
+        self.found: list[Step] = []
+        self.taken = {p.name for p in function.parameters} | {s.name for s in function.steps}
+        self.taken |= {*self.sizes.values()}
+        self.told: dict[tuple, Load] = {}
+        self.made: set[str] = set()  # names of what the ranks tell inside of a statement
+        self.now = ""
+        self.checks_left: tuple[Step, ...] = ()
+
+    def steps(self) -> list[Step]:
+        checks, kept = [*self.function.checks], []
+        forward = self.program.forward
+        if self.function is not self.program.backward:  # all three look at the same arguments
+            checks += self.program.ranges
+        if self.function not in (forward, self.program.backward):
+            checks += forward.checks
+        late = {step.name for step in checks if isinstance(step, Default) and self.is_of_whole(step)}
+        for step in checks:
+            if self.is_of_whole(step) or (step.name in late and isinstance(step, ABOUT_NUMBERS)):
+                self.found.append(self.with_whole_sizes(step))
+            elif step in self.function.checks or self.function is forward:
+                kept.append(self.without_other_names(step))
+        self.checks_left = tuple(kept)
+        for step in self.function.steps:
+            self.write(step)
+        return self.found
+
+    def without_other_names(self, step: Step) -> Step:
+        """A dimension along another name of a split axis is as long as all parts together, which
+        is not known yet where arguments are looked at.
+        """
+        if isinstance(step, NameSize):
+            return replace(step, value=self.divided(step.value))
+        if not isinstance(step, Fits):
+            return step
+        of = self.groups.of
+        known = tuple(
+            known and (dim.one or dim.axis.name in of or self.sizes[dim.axis.name] not in self.codes)
+            for dim, known in zip(step.dims, step.known, strict=True)
+        )
+        return replace(step, known=known)
+
+    def is_of_whole(self, step: Step) -> bool:
+        """Whether it asks for the length of an axis of which this rank has a part. How an axis is
+        made of others is asked of the part where they are split together.
+        """
+        if not isinstance(step, SPLIT_CHECKS):
+            return False
+        if isinstance(step, Refuse) and step.equal and isinstance(step.left, SizeOf):
+            if step.left.name in self.groups.of:
+                return False
+        return any(self.whole(v) not in (None, v) for v in values_in(step))
+
+    def whole(self, value: Value) -> Value | None:
+        """What a length is on all ranks together; None for other values."""
+        if isinstance(value, SizeOf):
+            return self.placing.whole_size(value.name)
+        if isinstance(value, LengthOf):
+            layouts = {p.name: p.layout for p in self.program.forward.parameters}
+            layouts |= {p.name: p.layout for p in self.function.parameters}
+            axis = layouts[value.tensor][value.along].axis.name
+            found = self.placing.whole_size(axis)
+            return value if found == SizeOf(axis) else found
+        if isinstance(value, Load) and value.name in self.codes:
+            lengths = {p.name for p in self.function.parameters if p.role == "size"}
+            return self.placing.whole_size(self.codes[value.name]) if value.name in lengths else None
+        return None
+
+    def with_whole_sizes(self, step: Step) -> Step:
+        whole = self.whole
+        if isinstance(step, Refuse):
+            return replace(
+                step, left=rewritten(step.left, whole), right=rewritten(step.right, whole)
+            )
+        if isinstance(step, Numeric):
+            return step
+        if isinstance(step, Default):
+            return replace(step, value=rewritten(step.value, whole))
+        if isinstance(step, NotZero):
+            return replace(step, divisor=rewritten(step.divisor, whole))
+        if isinstance(step, InRange):
+            return replace(step, lengths=tuple(rewritten(v, whole) for v in step.lengths))
+        bounds = tuple((sign, rewritten(limit, whole)) for sign, limit in step.bounds)
+        return replace(step, value=rewritten(step.value, whole), bounds=bounds)
+
+    def write(self, step: Step) -> None:
+        self.now = step.name
+        if isinstance(step, Assign):
+            self.assign(step)
+        elif isinstance(step, AddAt):
+            self.add_at(step)
+        elif isinstance(step, SplitLabel):
+            self.split_label(step)
+        elif isinstance(step, NotZero):
+            self.found.append(self.with_whole_sizes(step))
+        else:
+            if isinstance(step, Fill):
+                self.placing.splits[step.name] = self.groups.split(step.value.dims)
+            self.found.append(step)
+
+    def assign(self, step: Assign) -> None:
+        placed = self.placing.placed(step.value)
+        placed = self.placing.canonical(placed)
+        self.forget(step.name)
+        again = step.name in self.placing.splits
+        self.placing.splits[step.name] = placed.split
+        last = self.found[-1] if self.found else None
+        if (
+            isinstance(last, Exchange)
+            and isinstance(placed.value, Load)
+            and placed.value.name in self.made
+            and last.sent[0].name == placed.value.name
+        ):
+            sent = replace(last.sent[0], name=step.name)
+            self.told = {key: load for key, load in self.told.items() if load != placed.value}
+            self.found[-1] = replace(last, name=step.name, sent=(sent,))
+        else:
+            self.found.append(Assign(step.name, placed.value))
+        if not again:
+            self.placing.defined[step.name] = step.value
+        else:
+            self.placing.defined.pop(step.name, None)
+
+    def forget(self, name: str) -> None:
+        """What was told of a value that is another one from here on."""
+        self.told = {
+            key: load
+            for key, load in self.told.items()
+            if not any(isinstance(v, Load) and v.name == name for v in _all(key[2]))
+        }
+        defined = self.placing.defined
+        for other in [n for n, v in defined.items() if any(_is(v, name) for v in _all(v))]:
+            del defined[other]
+
+    def add_at(self, step: AddAt) -> None:
+        placing = self.placing
+        target = placing.splits[step.name]
+        dims = self.dims_of(step.name)
+        rest = target[: step.along] + target[step.along + 1 :]
+        others = dims[: step.along] + dims[step.along + 1 :]
+        wanted = {d.axis.name: s for d, s in zip(others, rest, strict=True) if s}
+        index, value = (self.beside(v, wanted) for v in (step.index, step.value))
+        self.forget(step.name)
+        placing.defined.pop(step.name, None)
+        group = target[step.along]
+        if group:
+            self.found.append(OwnAddAt(step.name, index, step.along, value, group))
+        else:
+            self.found.append(replace(step, index=index, value=value))
+
+    def beside(self, value: Value, wanted: Mapping[str, str]) -> Value:
+        placed = self.placing.placed(value)
+        split = tuple("" if d.one else wanted.get(d.axis.name, "") for d in placed.value.dims)
+        return self.placing.fitted(placed, split).value
+
+    def dims_of(self, name: str) -> Layout:
+        layouts = {p.name: p.layout for p in self.function.parameters}
+        layouts |= {s.name: s.value.dims for s in self.function.steps if isinstance(s, Assign)}
+        return layouts[name]
+
+    def split_label(self, step: SplitLabel) -> None:
+        """Where it is along an axis that is split, the label is looked through later: when the
+        length of all parts is known.
+        """
+        own = tuple(s for s in step.sizes if s.name not in self.groups.of)
+        self.placing.splits[step.name] = self.groups.split(step.dims)
+        self.placing.splits[step.kept] = self.groups.split(step.dims)
+        self.found.append(replace(step, sizes=own))
+        lengths = [self.placing.whole_size(s.name) for s in step.sizes if s not in own]
+        if lengths:
+            self.found.append(InRange(step.name, tuple(lengths)))
+
+    def exchange(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
+        """The name of what the ranks make of a value together."""
+        key = (kind, group, value, along)
+        if key not in self.told:
+            name = self.fresh(f"{self.now}_{kind}")
+            sent = Sent(name, value, along, dims)
+            self.found.append(Exchange(name, kind, group, (sent,)))
+            self.told[key] = Load(name, dims=dims)
+        return self.told[key]
+
+    def fresh(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        self.made.add(name)
+        return name
+
+    def sizes_read(self) -> list[tuple[str, Value]]:
+        """The sizes that are read off shapes. Where an axis is split with the first of the parts
+        that it is made of, what lies behind that is as long for all, also where a rank has none.
+        """
+        found = [(name, self.divided(value)) for name, value in self.function.sizes]
+        read = {name for name, _ in found} | {p.name for p in self.function.parameters}
+        for step in self.found:
+            if isinstance(step, Refuse):
+                for axis, code in step.axes:
+                    place = self.place_of(axis)
+                    if code not in read and place is not None:
+                        found.append((code, place))
+                        read.add(code)
+        return found
+
+    def place_of(self, axis: str) -> LengthOf | None:
+        for p in self.function.parameters:
+            for along, dim in enumerate(p.layout):
+                if dim.axis.name == axis and not dim.one:
+                    return LengthOf(p.name, along)
+        return None
+
+    def divided(self, value: Value) -> Value:
+        group = self.codes.get(value.flat, "") if isinstance(value, Quotient) else ""
+        if group and isinstance(value.divisor, Load):  # a number, of all ranks together
+            return replace(value, dividend=self.placing.whole_size(group))
+        return Ratio(value.dividend, value.divisor, group) if group else value
+
+
+def _all(value: Value):
+    return [value, *values_in(value)]
+
+
+def _is(value: Value, name: str) -> bool:
+    return isinstance(value, Load) and value.name == name

@@ -1,0 +1,69 @@
+"""Which axes are split over which group, and where a tensor is split for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen.program import Program
+from derive.language.errors import QuestionError
+from derive.notation.layout import Layout
+
+Split = tuple[str, ...]  # for each dimension the axis whose group it is split over, or ''
+
+
+@dataclass(frozen=True)
+class Groups:
+    """``axes`` were asked for; ``of`` says of an axis over whose group it is split: itself, what
+    it is flattened into as the first part, or the first part of what it is made of.
+    """
+
+    axes: tuple[str, ...]
+    of: Mapping[str, str]
+
+    def split(self, layout: Layout) -> Split:
+        """Where a tensor of this layout is split."""
+        return tuple("" if dim.one else self.of.get(dim.axis.name, "") for dim in layout)
+
+
+def groups_of(program: Program, axes: Sequence[str]) -> Groups:
+    """Raises `QuestionError` for an axis that cannot be split."""
+    names = {axis for axis, _ in program.sizes}
+    of_code = {code: axis for axis, code in reversed(program.sizes)}
+    made = {of_code[code]: [of_code[part] for part in parts] for code, parts in program.flattened}
+    tensors = [p for p in program.forward.parameters if p.layout]
+    home = {dim.axis.name for p in tensors for dim in p.layout}
+    for axis in axes:
+        if axis not in names or axis not in home:
+            known = ", ".join(sorted(home)) or "none"
+            raise QuestionError(
+                f"{program.name} has no argument along an axis {axis!r}",
+                f"the axes of its arguments: {known}",
+            )
+        codes = dict(program.sizes)
+        other = next(a for a, code in program.sizes if code == codes[axis] and a in home)
+        if other != axis:
+            raise QuestionError(
+                f"the axis {axis} of {program.name} is {other} under another name",
+                f"split {other}",
+            )
+        if axes.count(axis) > 1:
+            raise QuestionError(f"the axis {axis} is named twice", "name it once")
+        if codes[axis] in dict(program.fixed):
+            raise QuestionError(
+                f"the axis {axis} of {program.name} always has the same length",
+                "split another one",
+            )
+    of = {axis: axis for axis in axes}
+    for whole, parts in made.items():
+        if whole in axes:
+            if dict(program.sizes)[parts[0]] in dict(program.fixed):
+                raise QuestionError(
+                    f"the axis {whole} of {program.name} is put together of {' x '.join(parts)}, of"
+                    f" which {parts[0]} always has the same length: it has no parts of its own",
+                    f"split {parts[-1]}",
+                )
+            of[parts[0]] = whole
+        elif parts[0] in axes:
+            of[whole] = parts[0]
+    return Groups(tuple(axes), of)

@@ -1,0 +1,123 @@
+"""In which order the lines of a function stand, so that few collectives are needed: what is summed
+at the same time travels together.
+
+Lines keep their order where one depends on the other. A sum waits until nothing else can be done,
+since others may join it; a largest does not, because sums usually depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from codegen.program.parts import values_in
+from codegen.program.shards import (
+    Exchange,
+    OwnAddAt,
+    OwnGathered,
+    OwnOneHot,
+    OwnPart,
+    OwnPick,
+    OwnPositions,
+    WholeSize,
+)
+from codegen.program.steps import (
+    AddAt,
+    InRange,
+    NotZero,
+    Numeric,
+    Refuse,
+    SplitLabel,
+    Step,
+    Within,
+)
+from codegen.program.values import Load
+
+PLACES = (OwnPart, OwnPick, OwnPositions, OwnOneHot, OwnGathered, WholeSize)  # asks for sizes
+WAITING = ("agreed", "largest", "first", "gathered", "moments", "sum")  # who goes first
+CHECKS = (InRange, NotZero, Refuse, Within)  # make nothing
+TOGETHER = ("largest", "moments", "sum")  # travel in one buffer
+
+
+@dataclass(frozen=True)
+class Line:
+    """A step, with what it reads and writes, and the groups whose sizes it has to know."""
+
+    step: Step
+    reads: frozenset[str]
+    writes: frozenset[str]
+    sizes: frozenset[str]
+
+
+def line(step: Step) -> Line:
+    sent = step.sent if isinstance(step, Exchange) else ()
+    found = [*values_in(step), *(v for s in sent for v in (s.value, *values_in(s.value)))]
+    reads = {v.name for v in found if isinstance(v, Load)}
+    writes = {s.name for s in sent} if sent else {step.name}
+    if isinstance(step, InRange | Numeric):
+        reads |= {step.name}
+    if isinstance(step, CHECKS):
+        writes = set()
+    if isinstance(step, SplitLabel):
+        writes |= {step.kept}
+        reads |= {step.name}
+    if isinstance(step, AddAt | OwnAddAt):
+        reads |= {step.name}
+    sizes = {v.group for v in found if isinstance(v, PLACES)}
+    sizes |= {step.group} if isinstance(step, OwnAddAt) else set()
+    if isinstance(step, Exchange) and step.kind in ("gathered", "first"):
+        sizes |= {step.group}
+    return Line(step, frozenset(reads), frozenset(writes), frozenset(sizes))
+
+
+def ordered(steps: Sequence[Step]) -> list[Step]:
+    lines = [line(step) for step in steps]
+    before = {
+        i: {j for j in range(i) if _depends(mine, lines[j])} for i, mine in enumerate(lines)
+    }
+    done: list[Step] = []
+    known: set[str] = set()  # the groups whose sizes are
+    while before:
+        ready = [i for i, waits in before.items() if not waits]
+        now = _next(ready, lines, known)
+        if isinstance(now, Exchange):
+            done.append(now)
+            known.add(now.group)
+            continue
+        done.append(_joined([lines[i].step for i in now]))
+        if isinstance(done[-1], Exchange):
+            known.add(done[-1].group)
+        for i in now:
+            del before[i]
+        for waits in before.values():
+            waits -= {*now}
+    return done
+
+
+def _depends(mine: Line, other: Line) -> bool:
+    return bool(
+        other.writes & (mine.reads | mine.writes) or other.reads & mine.writes
+    )
+
+
+def _next(ready: Sequence[int], lines: Sequence[Line], known: set[str]) -> list[int] | Exchange:
+    """What is done now: a line, several that travel together, or telling sizes."""
+    able = [i for i in ready if lines[i].sizes <= known]
+    own = [i for i in able if not isinstance(lines[i].step, Exchange)]
+    if own:
+        return [own[0]]
+    if not able:
+        group = sorted(lines[ready[0]].sizes - known)[0]
+        return Exchange("", "agreed", group, ())
+    first = min(able, key=lambda i: (WAITING.index(lines[i].step.kind), i))
+    kind, group = lines[first].step.kind, lines[first].step.group
+    if kind not in TOGETHER:
+        return [first]
+    alike = [i for i in able if (lines[i].step.kind, lines[i].step.group) == (kind, group)]
+    return alike
+
+
+def _joined(steps: Sequence[Step]) -> Step:
+    if len(steps) == 1:
+        return steps[0]
+    return replace(steps[0], sent=tuple(sent for step in steps for sent in step.sent))

@@ -1,0 +1,101 @@
+"""Prints the values and steps of a function that is split over ranks, beside those of any other.
+
+What the ranks tell each other is a method of ``_Ranks``, which stands at the end of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from codegen.program import arrays, shards, steps, values
+from codegen.program.parts import values_in
+from codegen.targets.torch.lines import broken
+from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.vocabulary import ATOM, UNSHIFTED
+
+
+class ShardPrinter(Printer):
+    """``over`` are the names of what knows the ranks, by the axes that are split over them;
+    ``whole`` says how long an axis is on all of them, by the name of the length of a part;
+    ``split`` are all axes that are.
+    """
+
+    def __init__(
+        self,
+        printer: Printer,
+        over: Mapping[str, str],
+        whole: Mapping[str, str],
+        split: Collection[str],
+    ):
+        super().__init__(printer.sizes, printer.numbers, printer.like, printer.around)
+        self.over, self.whole, self.split = over, whole, split
+
+    def _Exchange(self, step: shards.Exchange) -> str:
+        over = self.over[step.group]
+        if step.kind == "agreed":
+            return f"{over}.agree()"
+        values = [self.text(sent.value) for sent in step.sent]
+        if step.kind in ("first", "gathered"):
+            values.append(str(step.sent[0].along))
+        names = ", ".join(sent.name for sent in step.sent)
+        return broken(f"{names} = {over}.{step.kind}({', '.join(values)})")
+
+    def _OwnAddAt(self, step: shards.OwnAddAt) -> str:
+        given = f"{step.name}, {step.along}, {self.text(step.index)}, {self.text(step.value)}"
+        return broken(f"{step.name} = {self.over[step.group]}.added({given})")
+
+    def _Refuse(self, step: steps.Refuse) -> str:
+        if not any(isinstance(v, shards.WholeSize) for v in values_in(step)):
+            return super()._Refuse(step)
+        named = tuple((axis, self.whole.get(name, name)) for axis, name in step.axes)
+        return super()._Refuse(replace(step, axes=named))
+
+    def in_words(self, size: values.Value) -> str:
+        text = self.text(size)
+        for axis, over in self.over.items():
+            text = text.replace(f"{over}.size", axis)
+        return text
+
+    def _WholeSize(self, value: shards.WholeSize):
+        return f"{self.over[value.group]}.size", ATOM
+
+    def _Ratio(self, value: shards.Ratio):
+        given = f"{self.text(value.whole)}, {self.text(value.part)}"
+        return f"{self.over[value.group]}.ratio({given})", ATOM
+
+    def _OwnPart(self, value: shards.OwnPart):
+        return f"{self.over[value.group]}.part({self.text(value.operand)}, {value.along})", ATOM
+
+    def _OwnLargest(self, value: shards.OwnLargest):
+        along = value.along[0] if len(value.along) == 1 else value.along
+        return f"_largest({self.text(value.operand)}, {along}, {value.keep})", ATOM
+
+    def _Unshifted(self, value: shards.Unshifted):
+        return self.tight(value.operand) + UNSHIFTED[value.kind], ATOM
+
+    def _OwnPick(self, value: shards.OwnPick):
+        way = "picked" if value.rowwise else "rows"
+        given = [self.text(value.operand), self.text(value.index)]
+        given[1:1] = [str(value.along)] * value.rowwise
+        return f"{self.over[value.group]}.{way}({', '.join(given)})", ATOM
+
+    def _OwnPositions(self, value: shards.OwnPositions):
+        return f"{self.over[value.group]}.positions()", ATOM
+
+    def _OwnOneHot(self, value: shards.OwnOneHot):
+        return (
+            f"{self.over[value.group]}.one_hot({self.text(value.index)}).to({self.like}.dtype)",
+            ATOM,
+        )
+
+    def _OwnGathered(self, value: shards.OwnGathered):
+        lengths = [self.sizes[dim.axis.name] for dim in value.dims]
+        given = [self.text(value.index), self.text(value.source), *lengths]
+        return f"{self.over[value.group]}.rows_added({', '.join(given)})", ATOM
+
+    def _Split(self, value: arrays.Split):
+        """A part that is split may be whole here: it is as long as it comes."""
+        open_part = next((axis for axis in value.into if axis in self.split), value.into[0])
+        lengths = ["-1" if axis == open_part else self.sizes[axis] for axis in value.into]
+        return f"{self.tight(value.operand)}.unflatten({value.along}, ({', '.join(lengths)}))", ATOM

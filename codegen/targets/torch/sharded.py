@@ -1,0 +1,238 @@
+"""A module whose axes are split over ranks, as text: what its template prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codegen.program import NUMBERS, Function, Parameter
+from codegen.sharding import Sharded
+from codegen.targets.torch.functions import Functions
+from codegen.targets.torch.lines import broken
+from codegen.targets.torch.printed import Core, PrintedFunction
+from codegen.targets.torch.shard_printer import ShardPrinter
+from codegen.targets.torch.wrapping import WITHIN, free, in_tuple, wrapped
+from derive.language.errors import QuestionError
+
+DEEPER = "    "
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What the `torch.autograd.Function` needs to know, as text."""
+
+    over: str
+    inputs: str
+    output: str
+    upstream: str
+    forward: str
+    saved: str
+    numbers: str
+    known: tuple[str, ...]
+    computed: str
+    returned: str
+
+
+class ShardedPage(Functions):
+    """The functions of one rank as text."""
+
+    def __init__(self, sharded: Sharded):
+        super().__init__(sharded.program)
+        self.sharded, self.groups = sharded, sharded.groups
+        taken = {*self.sizes.values(), *self.dims.values()}
+        for function in self.functions:
+            taken |= {p.name for p in function.parameters} | {step.name for step in function.steps}
+        axes = self.groups.axes
+        self.over = {axis: free(f"over_{axis.lower()}", taken) for axis in axes}
+        one = len(axes) == 1
+        self.group = {
+            axis: free("group" if one else f"group_{axis.lower()}", taken) for axis in axes
+        }
+        self.whole = {self.sizes[axis]: f"{self.over[axis]}.size" for axis in axes}
+
+    def printer(self, function: Function) -> ShardPrinter:
+        printer = ShardPrinter(super().printer(function), self.over, self.whole, self.groups.of)
+        given = {p.name for p in function.parameters}
+        for axis, code in self.sizes.items():
+            if axis not in self.groups.of and code in self.whole:  # met under another name
+                printer.sizes[axis] = self.whole[code]
+            group = self.groups.of.get(axis, axis)
+            if group != axis and code in given:  # passed as it is on all ranks together
+                others = [self.sizes[part] for part in self.parts(group) if part != axis]
+                printer.sizes[axis] = f"({' // '.join([self.sizes[group], *others])})"
+        return printer
+
+    def parts(self, axis: str) -> list[str]:
+        of_code = {code: name for name, code in reversed(self.program.sizes)}
+        made = {of_code[code]: parts for code, parts in self.program.flattened}
+        return [of_code[part] for part in made.get(axis, ())]
+
+    # -- what knows the ranks -----------------------------------------------------
+
+    def meets(self, function: Function, again: bool = False) -> dict[str, bool]:
+        """Whether the ranks of a group tell each other something; ``again``: where the lengths of
+        all parts are known before.
+        """
+        kinds = {axis: set() for axis in self.groups.axes}
+        for exchange in self.sharded.exchanges[function.name]:
+            kinds[exchange.group].add(exchange.kind)
+        return {axis: bool(found - ({"agreed"} if again else set())) for axis, found in kinds.items()}
+
+    def within(self, function: Function, lines: Sequence[str], name: str = "") -> list[str]:
+        """``lines`` where the ranks are known."""
+        name, meets = name or function.name, self.meets(function)
+        withs = [
+            f'_Ranks("{name}", {self.group[axis]}, {meets[axis]}) as {over}'
+            for axis, over in self.over.items()
+        ]
+        inside = [
+            line.replace("\n", f"\n{DEEPER}") if "\n" in line else broken(line, WITHIN)
+            for line in lines
+        ]
+        return [f"\n{WITHIN}".join([f"with {', '.join(withs)}:", *inside])]
+
+    def begun(self, function: Function) -> list[str]:
+        """What each group is told of the call: how long the part is, and what all ranks share."""
+        lines = []
+        for axis, over in self.over.items():
+            place = self.length_of(function, axis)
+            if not place:
+                raise QuestionError(
+                    f"{function.name} does not see how long a part along {axis} is: nothing that"
+                    " it is given lies along it",
+                    "split another axis",
+                )
+            like = next(p.name for p in function.parameters if self.always_there(p))
+            alike = [self.dtype] if function is not self.program.backward else []
+            for other, code in self.sizes.items():
+                if self.groups.of.get(other) != axis and code not in self.whole:
+                    found = self.length_of(function, other)
+                    alike += [found] * bool(found and f"{found}," not in alike)
+            numbers = [p.name for p in function.parameters if p.role in NUMBERS]
+            alike += [name for name in numbers if name not in self.whole]
+            lines.append(wrapped(f"{over}.begin", [like, place, *dict.fromkeys(alike)], indent=4))
+        return lines
+
+    def always_there(self, p: Parameter) -> bool:
+        return p.role not in NUMBERS and p.default is None
+
+    def length_of(self, function: Function, axis: str) -> str:
+        """Where a function finds the length of an axis; nothing where it does not."""
+        for p in filter(self.always_there, function.parameters):
+            for place, dim in enumerate(p.layout):
+                if dim.axis.name == axis and not dim.one:
+                    return f"{p.name}.shape[{place}]"
+        given = [p.name for p in function.parameters if p.name == self.sizes[axis]]
+        return given[0] if given else ""
+
+    # -- functions ------------------------------------------------------------------
+
+    def arguments(self, function: Function) -> list[str]:
+        groups = [f"{group}=None" for group in self.group.values()]
+        return [*super().arguments(function), *groups]
+
+    def forward(self) -> PrintedFunction:
+        return self.one(self.program.forward, [self.prepared], 1)
+
+    def backward(self) -> PrintedFunction:
+        function = self.program.backward
+        return self.one(function, self.asked(function), len(function.results))
+
+    def atoms(self) -> PrintedFunction:
+        return self.one(self.program.atoms, [self.prepared])
+
+    def chain(self) -> PrintedFunction:
+        function = self.program.chain
+        begun = self.begun(self.program.forward)
+        return self.one(function, [self.prepared, *begun, *self.asked(function)], begun=False)
+
+    def one(
+        self, function: Function, asked: Sequence[str], rounded: int = 0, begun: bool = True
+    ) -> PrintedFunction:
+        """A function that looks at its arguments, and the lines behind it."""
+        name = function.name.removeprefix(self.program.name)
+        arguments = [*self.over.values(), *(p.name for p in function.parameters)]
+        called = wrapped(f"{self.result} = {name}", arguments, indent=4)
+        lines = self.within(function, [*asked, *(self.begun(function) if begun else ()), called])
+        returned = self.restored(function, f"{self.result}.", rounded=rounded)
+        return self.function(function, lines, returned, self.one_core(function, name))
+
+    def one_core(self, function: Function, name: str) -> Core:
+        core = self.core(function, name)
+        arguments = [*self.over.values(), *(p.name for p in function.parameters)]
+        uncast = "@_uncast\n" * self.multiplies_matrices(function)
+        return Core(
+            uncast + wrapped(f"def {name}", arguments, f" -> {function.result_class}:"),
+            core.lines,
+            core.returned,
+        )
+
+    def lines(self, function: Function) -> list[str]:
+        """As for any function, without guards; sizes that nothing reads are left out."""
+        printer = self.printer(function)
+        named = {name for name, _ in function.sizes}
+        steps = [printer.step(step) for step in function.steps]
+        sizes = [
+            (name, line)
+            for name, length in function.sizes
+            for line in printer.size_lines(name, length)
+        ]
+        text, kept = "\n".join([*steps, *function.results]), []
+        for name, line in reversed(sizes):
+            if name not in named or re.search(rf"(?<![.\w]){name}\b", text):
+                kept.append(line)
+                text += line
+        return [*kept[::-1], *steps]
+
+    def public(self) -> Core:
+        """The differentiable function."""
+        program, function = self.program, self.program.forward
+        output, layout = function.results[0], program.backward.parameters[0].layout
+        arguments = [f"{group}=None" for group in self.group.values()]
+        given = ", ".join([in_tuple([*self.over.values()]), self.inputs])
+        called = f"{output} = {program.title}Function.apply({given})"
+        lines = [f'_without_gradient("{name}", {name})' for name in self.of_role("given")]
+        lines += [self.prepared, *self.begun(function), broken(called, WITHIN)]
+        whole = self.printer(function).restored(output, layout)
+        return Core(
+            wrapped(
+                f"def {program.name}", [*self.public_arguments(), *arguments], " -> Tensor:"
+            ),
+            tuple(self.within(function, lines, program.name)),
+            f"return {whole}.to({self.dtype})",
+        )
+
+    def pair(self) -> Pair:
+        program = self.program
+        forward, backward = program.forward, program.backward
+        needs = backward.parameters[1:]
+        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS]
+        numbers = [f"result.{p.name}" for p in needs if p.role in NUMBERS]
+        overs = [*self.over.values()]
+        meets = self.meets(backward, again=True)
+        known = [
+            f'{over} = ctx.over[{i}].again("{backward.name}", {meets[axis]})'
+            for i, (axis, over) in enumerate(self.over.items())
+        ]
+        places = {name: i for i, name in enumerate(backward.results)}
+        gradients = [
+            f"gradients[{places[f'd{p.name}']}] if ctx.needs_input_grad[{i}] else None"
+            if p.role == "input"
+            else "None"
+            for i, p in enumerate(forward.parameters, 1)
+        ]
+        upstream = backward.parameters[0].name
+        given = ", ".join([*overs, upstream, "*ctx.saved_tensors", "*ctx.numbers"])
+        return Pair(
+            in_tuple(overs),
+            self.inputs,
+            forward.results[0],
+            upstream,
+            broken(f"result = _forward(*over, {self.inputs})", WITHIN),
+            broken(f"ctx.save_for_backward({', '.join(saved)})", WITHIN),
+            in_tuple(numbers) if numbers else "()",
+            (*known, f"with {', '.join(overs)}:"),
+            broken(f"gradients = _backward({given})", WITHIN + DEEPER),
+            broken(f"return {in_tuple(['None', *gradients])}", WITHIN),
+        )

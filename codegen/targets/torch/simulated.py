@@ -1,0 +1,120 @@
+"""Ranks as threads of one process: what ``torch.distributed`` does for a module, without processes.
+
+Only for comparing a module before it is written; the tests run it on processes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+LONGEST = 60.0  # seconds that a rank waits for the others
+
+
+class Ring:
+    """As many ranks as there are threads that pass what they have to all others."""
+
+    def __init__(self, count: int):
+        self.count, self.slots = count, [None] * count
+        self.barrier = threading.Barrier(count, timeout=LONGEST)
+
+    def passed(self, rank: int, what: object) -> list:
+        self.slots[rank] = what
+        self.barrier.wait()
+        found = list(self.slots)
+        self.barrier.wait()
+        return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one rank passes as its group; ``counts`` are the collectives that it took part in."""
+
+    ring: Ring
+    rank: int
+    counts: list[str] = field(default_factory=list)
+
+    def passed(self, kind: str, what: object) -> list:
+        self.counts.append(kind)
+        return self.ring.passed(self.rank, what)
+
+
+class Simulated:
+    """Takes the place of ``torch.distributed`` in a module."""
+
+    ReduceOp = dist.ReduceOp
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_rank(self, group: Group) -> int:
+        return group.rank
+
+    def get_world_size(self, group: Group) -> int:
+        return group.ring.count
+
+    def all_gather(self, parts: list[Tensor], tensor: Tensor, group: Group) -> None:
+        for part, found in zip(parts, group.passed("gather", tensor.clone()), strict=True):
+            part.copy_(found)
+
+    def all_gather_object(self, objects: list, own: object, group: Group) -> None:
+        objects[:] = group.passed("objects", own)
+
+    def all_reduce(self, tensor: Tensor, operation, group: Group) -> None:
+        found = torch.stack(group.passed("reduce", tensor.clone()))
+        largest = operation == dist.ReduceOp.MAX
+        tensor.copy_(found.amax(0) if largest else found.sum(0))
+
+
+def on_ranks(
+    counts: Sequence[int], function: Callable[[Sequence[Group], Sequence[int]], object]
+) -> list:
+    """``function`` on every rank of a grid, with its group along each direction and its place;
+    what it returns, rank by rank.
+
+    Raises what the first rank raises that fails on its own account.
+    """
+    places = list(_places(counts))
+    rings: dict[tuple, Ring] = {}
+    results: list = [None] * len(places)
+    errors: list[BaseException | None] = [None] * len(places)
+
+    def run(number: int) -> None:
+        place = places[number]
+        groups = []
+        for way, count in enumerate(counts):
+            key = (way, *place[:way], *place[way + 1 :])
+            groups.append(Group(rings.setdefault(key, Ring(count)), place[way]))
+        try:
+            results[number] = function(groups, place)
+        except BaseException as error:
+            errors[number] = error
+            for ring in rings.values():
+                ring.barrier.abort()
+
+    for place in places:
+        for way, count in enumerate(counts):
+            rings.setdefault((way, *place[:way], *place[way + 1 :]), Ring(count))
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(places))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    own = [e for e in errors if e is not None and not isinstance(e, threading.BrokenBarrierError)]
+    for error in own or [e for e in errors if e is not None]:
+        raise error
+    return results
+
+
+def _places(counts: Sequence[int]):
+    if not counts:
+        yield ()
+        return
+    for place in _places(counts[1:]):
+        for i in range(counts[0]):
+            yield (i, *place)
