@@ -42,6 +42,14 @@ class OwnLargest(Value):
 
 
 @dataclass(frozen=True)
+class OwnMean(Value):
+    """The mean of the own part along dimensions, which stay with size 1; 0 where it is empty."""
+
+    operand: Value
+    along: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Unshifted(Value):
     """What the largest of a row is replaced by where it is not finite, as a `Reduce` of that
     ``kind`` does.
@@ -109,12 +117,12 @@ class Ratio(Value):
 
 @dataclass(frozen=True)
 class Sent:
-    """What an `Exchange` makes of one tensor: ``name`` of the own ``value``. ``along`` is the
-    dimension that is put together, for the kinds that have one.
+    """What an `Exchange` makes of one tensor: ``name`` of the own ``value``, None for what comes
+    with another. ``along`` is the dimension that is put together, for the kinds that have one.
     """
 
     name: str
-    value: Value
+    value: Value | None
     along: int = 0
     dims: Layout = ()
 
@@ -123,10 +131,11 @@ class Sent:
 class Exchange(Step):
     """One collective of the ranks of ``group``. ``kind``: 'sum' and 'largest' of the parts, entry
     by entry; 'first' for the place of the first largest; 'gathered' for the parts, one after the
-    other; 'moments' for the mean and the sum of squares about it; 'ratio' for that of two lengths;
-    'agreed' tells the lengths of the parts alone.
+    other; 'moments' for the mean, what moves a value to it, and the squares about it; 'ratio' for that of two lengths;
+    'agreed' tells the lengths of the parts alone. ``more`` are numbers that the rank needs for it.
     """
 
     kind: str
     group: str
     sent: tuple[Sent, ...]
+    more: tuple[Value, ...] = ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from codegen.program import Function, Program
 from codegen.program.parts import values_in
-from codegen.program.shards import Exchange, OwnAddAt, Ratio, Sent
+from codegen.program.shards import Exchange, OwnAddAt, OwnMean, Ratio, Sent
 from codegen.program.steps import (
     AddAt,
     Assign,
@@ -23,9 +24,20 @@ from codegen.program.steps import (
     Step,
     Within,
 )
-from codegen.program.values import LengthOf, Load, Quotient, SizeOf, Value
+from codegen.program.values import (
+    LengthOf,
+    Load,
+    Number,
+    Plus,
+    Power,
+    Quotient,
+    SizeOf,
+    Times,
+    Value,
+)
 from codegen.sharding.groups import Groups
-from codegen.sharding.ordering import ordered
+from codegen.sharding.moments import Centred, centred
+from codegen.sharding.ordering import needed, ordered
 from codegen.sharding.placing import Placing
 from codegen.sharding.values import rewritten
 from derive.notation.layout import Layout
@@ -45,7 +57,7 @@ class Split:
 def split(program: Program, function: Function, groups: Groups) -> Split:
     """Raises `QuestionError` for what crosses the parts of an axis and has no collective."""
     writer = _Writer(program, function, groups)
-    steps = tuple(ordered(writer.steps()))
+    steps = tuple(needed(ordered(writer.steps()), function.results))
     changed = replace(
         function, checks=writer.checks_left, sizes=tuple(writer.sizes_read()), steps=steps
     )
@@ -69,6 +81,7 @@ class _Writer:
         self.taken = {p.name for p in function.parameters} | {s.name for s in function.steps}
         self.taken |= {*self.sizes.values()}
         self.told: dict[tuple, Load] = {}
+        self.replaced: dict[Value, Value] = {}  # what is known otherwise
         self.made: set[str] = set()  # names of what the ranks tell inside of a statement
         self.now = ""
         self.checks_left: tuple[Step, ...] = ()
@@ -87,9 +100,43 @@ class _Writer:
             elif step in self.function.checks or self.function is forward:
                 kept.append(self.without_other_names(step))
         self.checks_left = tuple(kept)
-        for step in self.function.steps:
-            self.write(step)
+        steps = self.function.steps
+        met = {found.lines[-1]: found for found in centred(steps, self.groups)}
+        skipped = {i for found in met.values() for i in found.lines}
+        for i, step in enumerate(steps):
+            if i in met:
+                self.centre(met[i])
+            elif i not in skipped:
+                self.write(step)
         return self.found
+
+    def centre(self, found: Centred) -> None:
+        """What is measured from a mean: from that of the own part, and then moved."""
+        name, dims, along = found.name, found.operand.dims, found.total.along
+        keep = found.total.dims
+        operand = self.placing.placed(found.operand).value
+        mean, shift = self.fresh(f"{name}_own_mean"), self.fresh(f"{name}_shift")
+        own, result = Load(name, dims=dims), found.mean or self.fresh(f"{name}_mean")
+        self.found.append(Assign(mean, OwnMean(operand, along, dims=keep)))
+        moved = Plus(((operand, False), (Load(mean, dims=keep), True)), dims=dims)
+        self.found.append(Assign(name, moved))
+        for _ in range(found.again):
+            again = Plus(((own, False), (OwnMean(own, along, dims=keep), True)), dims=dims)
+            self.found.append(Assign(name, again))
+        sent = [Sent(result, Load(mean, dims=keep), dims=keep), Sent(shift, None, dims=keep)]
+        others = [d for i, d in enumerate(dims) if i in along and not self.groups.split((d,))[0]]
+        times = Times(tuple((SizeOf(d.axis.name), False) for d in others))
+        more: tuple[Value, ...] = ()
+        if found.squares is not None:
+            total = self.fresh(f"{name}_squares")
+            squared = Power(own, Number(Fraction(2)), dims=dims)
+            sent.append(Sent(total, replace(found.squares, operand=squared), dims=keep))
+            self.replaced[found.squares] = Load(total, dims=found.squares.dims)
+            more = (times,) if others else ()
+        self.found.append(Exchange(result, "moments", found.group, tuple(sent), more))
+        self.found.append(Assign(name, Plus(((own, False), (Load(shift, dims=keep), False)), dims=dims)))
+        self.placing.splits[name] = self.groups.split(dims)
+        self.placing.splits[result] = ("",) * len(keep)
 
     def without_other_names(self, step: Step) -> Step:
         """A dimension along another name of a split axis is as long as all parts together, which
@@ -165,8 +212,8 @@ class _Writer:
             self.found.append(step)
 
     def assign(self, step: Assign) -> None:
-        placed = self.placing.placed(step.value)
-        placed = self.placing.canonical(placed)
+        value = rewritten(step.value, self.replaced.get) if self.replaced else step.value
+        placed = self.placing.canonical(self.placing.placed(value))
         self.forget(step.name)
         again = step.name in self.placing.splits
         self.placing.splits[step.name] = placed.split

@@ -23,6 +23,7 @@ from codegen.program.shards import (
 )
 from codegen.program.steps import (
     AddAt,
+    Assign,
     InRange,
     NotZero,
     Numeric,
@@ -36,7 +37,7 @@ from codegen.program.values import Load
 PLACES = (OwnPart, OwnPick, OwnPositions, OwnOneHot, OwnGathered, WholeSize)  # asks for sizes
 WAITING = ("agreed", "largest", "first", "gathered", "moments", "sum")  # who goes first
 CHECKS = (InRange, NotZero, Refuse, Within)  # make nothing
-TOGETHER = ("largest", "moments", "sum")  # travel in one buffer
+TOGETHER = ("largest", "sum")  # travel in one buffer
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Line:
 
 def line(step: Step) -> Line:
     sent = step.sent if isinstance(step, Exchange) else ()
-    found = [*values_in(step), *(v for s in sent for v in (s.value, *values_in(s.value)))]
+    told = [s.value for s in sent if s.value is not None]
+    found = [*values_in(step), *(v for value in told for v in (value, *values_in(value)))]
     reads = {v.name for v in found if isinstance(v, Load)}
     writes = {s.name for s in sent} if sent else {step.name}
     if isinstance(step, InRange | Numeric):
@@ -92,6 +94,17 @@ def ordered(steps: Sequence[Step]) -> list[Step]:
         for waits in before.values():
             waits -= {*now}
     return done
+
+
+def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
+    """Without what nothing reads any more."""
+    read, kept = {*results}, []
+    for step in reversed(steps):
+        mine = line(step)
+        if not isinstance(step, Assign) or step.name in read:
+            kept.append(step)
+            read |= mine.reads
+    return kept[::-1]
 
 
 def _depends(mine: Line, other: Line) -> bool:

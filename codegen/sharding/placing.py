@@ -17,6 +17,7 @@ from codegen.program.parts import operands, values_in
 from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sharding.groups import Groups, Split
 from codegen.sharding.picked import pushed
+from codegen.sharding.shares import divided_later
 from codegen.sharding.values import POINTWISE, with_operands
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim, Layout
@@ -189,6 +190,10 @@ class Placing:
         return value
 
     def contracted(self, value: arrays.Contract) -> Placed:
+        summed = {*value.summed} & self.groups.of.keys()
+        later = divided_later(value, self.defined) if summed else None
+        if later is not None:
+            return self.placed(later)
         kept = {dim.axis.name for dim in value.dims}
         both = self.aligned([self.placed(value.left), self.placed(value.right)], kept)
         groups = dict.fromkeys(p.at(axis) for axis in value.summed for p in both if p.at(axis))

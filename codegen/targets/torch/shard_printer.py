@@ -35,7 +35,8 @@ class ShardPrinter(Printer):
         over = self.over[step.group]
         if step.kind == "agreed":
             return f"{over}.agree()"
-        values = [self.text(sent.value) for sent in step.sent]
+        values = [self.text(sent.value) for sent in step.sent if sent.value is not None]
+        values += map(self.text, step.more)
         if step.kind in ("first", "gathered"):
             values.append(str(step.sent[0].along))
         names = ", ".join(sent.name for sent in step.sent)
@@ -70,6 +71,10 @@ class ShardPrinter(Printer):
     def _OwnLargest(self, value: shards.OwnLargest):
         along = value.along[0] if len(value.along) == 1 else value.along
         return f"_largest({self.text(value.operand)}, {along}, {value.keep})", ATOM
+
+    def _OwnMean(self, value: shards.OwnMean):
+        along = value.along[0] if len(value.along) == 1 else value.along
+        return f"_mean({self.text(value.operand)}, {along})", ATOM
 
     def _Unshifted(self, value: shards.Unshifted):
         return self.tight(value.operand) + UNSHIFTED[value.kind], ATOM
