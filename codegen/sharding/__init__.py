@@ -7,24 +7,31 @@ in rank order; what lacks the axis is the same on all ranks. Nothing here knows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.program import Program
 from codegen.program.shards import Exchange
+from codegen.program.steps import InRange
+from codegen.program.values import LengthOf
 from codegen.sharding.functions import split
 from codegen.sharding.groups import Groups, groups_of
+
+
+FOUR = ("forward", "backward", "atoms", "chain")
 
 
 @dataclass(frozen=True)
 class Sharded:
     """``program`` has the functions of one rank, under the new name, and no second order.
-    ``exchanges`` are the collectives of each function, by its name.
+    ``exchanges`` are the collectives of each function, by its kind. ``plain`` is the pair for calls
+    that pass nothing optional, where all ranks see alike whether something is.
     """
 
     program: Program
     groups: Groups
-    exchanges: dict[str, tuple[Exchange, ...]]
+    exchanges: Mapping[str, tuple[Exchange, ...]]
+    plain: Sharded | None = None
 
 
 def sharded(program: Program, axes: Sequence[str]) -> Sharded:
@@ -32,13 +39,6 @@ def sharded(program: Program, axes: Sequence[str]) -> Sharded:
     groups = groups_of(program, axes)
     end = "_".join(["shard", *(axis.lower() for axis in axes)])
     title = program.title + "".join(["Shard", *(axis.capitalize() for axis in axes)])
-    four = {}
-    for kind in ("forward", "backward", "atoms", "chain"):
-        found = split(program, getattr(program, kind), groups)
-        function = found.function
-        name = f"{program.name}_{end}" + function.name.removeprefix(program.name)
-        kinds = function.result_class.removeprefix(program.title)
-        four[kind] = replace(function, name=name, result_class=title + kinds), found.exchanges
     changed = replace(
         program,
         name=f"{program.name}_{end}",
@@ -47,6 +47,44 @@ def sharded(program: Program, axes: Sequence[str]) -> Sharded:
         second=None,
         plain=None,
         without_second="",
-        **{kind: function for kind, (function, _) in four.items()},
     )
-    return Sharded(changed, groups, {f.name: exchanges for f, exchanges in four.values()})
+    found = _of_rank(program, changed, groups, FOUR)
+    plain = program.plain
+    if plain is None or any(_is_split(program, step.name, groups) for step in plain.counting):
+        return found
+    pair = {"forward": plain.forward, "backward": plain.backward, "ranges": plain.counting}
+    short = _of_rank(replace(program, **pair), found.program, groups, FOUR[:2])
+    counting = tuple(_lengths_here(step, program, groups) for step in plain.counting)
+    kept = replace(plain, counting=counting)
+    return replace(found, program=replace(found.program, plain=kept), plain=short)
+
+
+def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence[str]) -> Sharded:
+    """``changed`` with functions of ``program`` as a rank computes them."""
+    functions, exchanges = {}, {}
+    for kind in kinds:
+        found = split(program, getattr(program, kind), groups)
+        function = found.function
+        functions[kind] = replace(
+            function,
+            name=changed.name + function.name.removeprefix(program.name),
+            result_class=changed.title + function.result_class.removeprefix(program.title),
+        )
+        exchanges[kind] = found.exchanges
+    return Sharded(replace(changed, **functions), groups, exchanges)
+
+
+def _is_split(program: Program, name: str, groups: Groups) -> bool:
+    layouts = {p.name: p.layout for p in program.forward.parameters}
+    return any(groups.split(layouts[name]))
+
+
+def _lengths_here(step: InRange, program: Program, groups: Groups) -> InRange:
+    """Only what this rank knows the lengths of: the others are asked for later."""
+    layouts = {p.name: p.layout for p in program.forward.parameters}
+    known = [
+        v
+        for v in step.lengths
+        if isinstance(v, LengthOf) and not groups.split(layouts[v.tensor])[v.along]
+    ]
+    return replace(step, lengths=tuple(known))

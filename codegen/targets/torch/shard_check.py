@@ -5,6 +5,7 @@ parts that differ and one that is empty, value for value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 from types import ModuleType
@@ -12,11 +13,12 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from codegen.program import NUMBERS, Function, Program
+from codegen.program import Function, Program
 from codegen.sharding import Sharded
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
+from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.oracle import NOTHING, Dims
-from codegen.targets.torch.simulated import Group, Simulated, on_ranks
+from codegen.targets.torch.simulated import Group, Simulated, on_ranks, places
 from derive.notation.definition import Definition
 from derive.notation.layout import Layout
 
@@ -36,48 +38,48 @@ def largest_difference_of_parts(
     found = [0.0]
     for dims in dims_tried(definition):
         for shares in SHARES:
-            found += _differences(module, whole, definition, program, sharded, dims, shares)
+            found += _differences((whole, module), definition, program, sharded, dims, shares)
     return max(found)
 
 
 def _differences(
-    module: ModuleType,
-    whole: ModuleType,
+    pair: tuple[ModuleType, ModuleType],
     definition: Definition,
     program: Program,
     sharded: Sharded,
     dims: Dims,
     shares: Sequence[int],
 ) -> Iterator[float]:
-    arguments, upstream = _drawn(whole, definition, program, dims)
+    whole, module = pair
     cut = _Cut(sharded, dims, shares)
-    expected = _all_of(whole, program, arguments, upstream, ())
     counts = [len(shares)] * len(sharded.groups.axes)
-
-    def of_rank(groups: Sequence[Group], place: Sequence[int]) -> dict:
-        own = {
-            p.name: cut.part(arguments[p.name], p.layout, place)
-            for p in program.forward.parameters
-            if p.name in arguments
-        }
-        mine = cut.part(upstream, program.backward.parameters[0].layout, place)
-        return _all_of(module, sharded.program, own, mine, groups)
-
     layouts = _layouts(program)
-    for place, found in zip(_in_order(counts), on_ranks(counts, of_rank), strict=True):
-        for (kind, name), value in found.items():
-            wanted = expected[kind, name]
-            if isinstance(wanted, Tensor):
-                wanted = cut.part(wanted, layouts[kind, name], place)
-                d = _distance(value, wanted, expected[kind, name])
-                if d > 1e-12: print(kind, name, place, d, value, wanted)
-                yield d
+    upstream_layout = program.backward.parameters[0].layout
+    arguments, upstream = _drawn(whole, definition, program, dims)
+    every = replace(definition, ignoring=())
+    bare = _drawn(whole, every, program, dims)[0]
+    for name in program.plain.absent if program.plain is not None else ():
+        bare.pop(name, None)
+    for given, compute in ((arguments, _all_of), (bare, _differentiated)):
+        expected = compute(whole, program, given, upstream, {})
+
+        def of_rank(groups: Sequence[Group], place, given=given, compute=compute) -> dict:
+            parameters = [p for p in program.forward.parameters if p.name in given]
+            own = {p.name: cut.part(given[p.name], p.layout, place) for p in parameters}
+            mine = cut.part(upstream, upstream_layout, place)
+            return compute(module, sharded.program, own, mine, _keywords(sharded, groups))
+
+        for place, found in zip(places(counts), on_ranks(counts, of_rank), strict=True):
+            for key, value in found.items():
+                if isinstance(expected[key], Tensor):
+                    wanted = cut.part(expected[key], layouts[key], place)
+                    yield _distance(value, wanted, expected[key])
 
 
-def _in_order(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    from codegen.targets.torch.simulated import _places
-
-    return _places(counts)
+def _keywords(sharded: Sharded, groups: Sequence[Group]) -> dict[str, Group]:
+    axes = sharded.groups.axes
+    names = ["group"] if len(axes) == 1 else [f"group_{axis.lower()}" for axis in axes]
+    return dict(zip(names, groups, strict=True))
 
 
 def _drawn(whole: ModuleType, definition: Definition, program: Program, dims: Dims):
@@ -93,40 +95,36 @@ def _drawn(whole: ModuleType, definition: Definition, program: Program, dims: Di
 
 
 def _all_of(
-    module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Sequence
+    module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Mapping
 ) -> dict[tuple[str, str], object]:
     """What all functions of a module return."""
-    names = ("group",) if len(groups) == 1 else ()
-    names = names or tuple(n for n in _keywords(module, program) if n.startswith("group_"))
-    more = dict(zip(names, groups, strict=True))
     found: dict[tuple[str, str], object] = {}
 
-    def kept(kind: str, results: tuple) -> dict:
-        found.update({(kind, name): value for name, value in results._asdict().items()})
-        return results._asdict()
+    def kept(kind: str, *given, **more) -> dict:
+        results = getattr(module, getattr(program, kind).name)(*given, **more, **groups)._asdict()
+        found.update({(kind, name): value for name, value in results.items()})
+        return results
 
-    forward = kept("forward", getattr(module, program.forward.name)(**arguments, **more))
-    atoms = kept("atoms", getattr(module, program.atoms.name)(**arguments, **more))
-    given = _given(program.backward, {**arguments, **forward})
-    kept("backward", getattr(module, program.backward.name)(upstream, **given, **more))
-    given = _given(program.chain, arguments | atoms)
-    kept("chain", getattr(module, program.chain.name)(upstream, **given, **more))
+    forward, atoms = kept("forward", **arguments), kept("atoms", **arguments)
+    kept("backward", upstream, **_given(program.backward, {**arguments, **forward}))
+    kept("chain", upstream, **_given(program.chain, {**arguments, **atoms}))
+    return found | _differentiated(module, program, arguments, upstream, groups)
+
+
+def _differentiated(
+    module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Mapping
+) -> dict[tuple[str, str], object]:
+    """The output of the differentiable function, and what autograd makes of it."""
     leaves = {
         p.name: arguments[p.name].clone().requires_grad_()
         for p in program.forward.parameters
         if p.role == "input" and p.name in arguments
     }
-    output = getattr(module, program.name)(**{**arguments, **leaves}, **more)
-    found["forward", program.forward.results[0]] = output.detach()
+    output = getattr(module, program.name)(**{**arguments, **leaves}, **groups)
     gradients = torch.autograd.grad(output, [*leaves.values()], upstream)
-    for name, gradient in zip(leaves, gradients, strict=True):
-        found["backward", f"d{name}"] = gradient
-    return found
-
-
-def _keywords(module: ModuleType, program: Program) -> tuple[str, ...]:
-    code = getattr(module, program.name).__code__
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = {("forward", program.forward.results[0]): output.detach()}
+    pairs = zip(leaves, gradients, strict=True)
+    return found | {("backward", f"d{name}"): gradient for name, gradient in pairs}
 
 
 def _given(function: Function, values: Mapping) -> dict:
@@ -134,8 +132,6 @@ def _given(function: Function, values: Mapping) -> dict:
 
 
 def _layouts(program: Program) -> dict[tuple[str, str], Layout]:
-    from codegen.targets.torch.functions import layouts_in
-
     functions = {
         "forward": program.forward,
         "backward": program.backward,
@@ -192,6 +188,3 @@ class _Cut:
                 value = value.narrow(at, start, stop - start).clone()
             at += len(self.dims[dim.axis]) if not dim.one or len(self.dims[dim.axis]) != 1 else 1
         return value
-
-
-__all__ = ["NUMBERS", "largest_difference_of_parts"]

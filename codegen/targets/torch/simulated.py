@@ -6,8 +6,9 @@ Only for comparing a module before it is written; the tests run it on processes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import torch
 import torch.distributed as dist
@@ -79,17 +80,17 @@ def on_ranks(
 
     Raises what the first rank raises that fails on its own account.
     """
-    places = list(_places(counts))
+    everywhere = list(places(counts))
     rings: dict[tuple, Ring] = {}
-    results: list = [None] * len(places)
-    errors: list[BaseException | None] = [None] * len(places)
+    results: list = [None] * len(everywhere)
+    errors: list[BaseException | None] = [None] * len(everywhere)
 
     def run(number: int) -> None:
-        place = places[number]
+        place = everywhere[number]
         groups = []
-        for way, count in enumerate(counts):
+        for way in range(len(counts)):
             key = (way, *place[:way], *place[way + 1 :])
-            groups.append(Group(rings.setdefault(key, Ring(count)), place[way]))
+            groups.append(Group(rings[key], place[way]))
         try:
             results[number] = function(groups, place)
         except BaseException as error:
@@ -97,10 +98,10 @@ def on_ranks(
             for ring in rings.values():
                 ring.barrier.abort()
 
-    for place in places:
+    for place in everywhere:
         for way, count in enumerate(counts):
             rings.setdefault((way, *place[:way], *place[way + 1 :]), Ring(count))
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(places))]
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(everywhere))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -111,10 +112,6 @@ def on_ranks(
     return results
 
 
-def _places(counts: Sequence[int]):
-    if not counts:
-        yield ()
-        return
-    for place in _places(counts[1:]):
-        for i in range(counts[0]):
-            yield (i, *place)
+def places(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The places of a grid."""
+    return product(*map(range, counts))

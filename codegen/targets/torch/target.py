@@ -91,6 +91,7 @@ class TorchTarget:
             "asked": page.arguments_asked(),
             "prepared": page.prepared_names,
             "pair": page.pair(),
+            "cores": page.plain_pair(),
             "ranks": self.printed("ranks.py.jinja"),
             "header": header(program.source, program.source_hash),
             "documentation": sharded_documentation(sharded),
