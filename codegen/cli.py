@@ -22,6 +22,7 @@ from codegen.emitting import emit_all
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
+from codegen.ranks import OfRanks, generate_of_ranks, present
 from codegen.report import FILE, report
 from codegen.targets import kernels, targets
 from codegen.trace import trace_command
@@ -63,7 +64,17 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         help=f"{TORCH}: modules of torch alone; cpp: kernels beside them as well, which a C++ "
         f"compiler builds; {TORCH} without it",
     )
+    parser.add_argument(
+        "--shard",
+        action="append",
+        default=[],
+        metavar="AXIS",
+        help="write the module for the ranks of a group, over which the axis is split; a second "
+        "time for a second axis, over a second group",
+    )
     options = _options(parser, arguments)
+    if options.shard:
+        return guarded(lambda: _shard(options, order_of(options, THIRD)))
     return guarded(
         lambda: _generate(options, _cache(options, order_of(options, THIRD), _target(options)))
     )
@@ -139,6 +150,10 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
         _refuse([out / file_of(forward) for forward in forwards], options)
     results = _emitted(forwards, cache, limit)
     texts = {out / result.file: result.text for result in results}
+    for forward in forwards:
+        for axes in present(out, forward):
+            again = generate_of_ranks(forward, axes, limit=limit)
+            texts[out / again.file] = again.text
     if cache.target in kernels:
         texts |= kernel_files(out, results, kernels[cache.target])
     if options.check:
@@ -150,6 +165,44 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
     files = ", ".join(result.file for result in results)
     _console().print(f"written to {out}: {files}", soft_wrap=True)
     return DONE
+
+
+def _shard(options: argparse.Namespace, order: int) -> int:
+    """Write the modules for the ranks of groups."""
+    if not options.names:
+        raise QuestionError("which forward is split?", "name it, as in softmax_nll --shard C")
+    if _target(options) != TORCH or order != SECOND:
+        raise QuestionError(
+            "--shard writes torch code of the first order alone",
+            "leave --target and --order out",
+        )
+    limit, out, forwards = seconds_of(options.limit), options.out, _forwards(options)
+    end = "_shard_" + "_".join(options.shard).lower()
+    paths = [out / f"{forward.definition.snake}{end}.py" for forward in forwards]
+    if not options.check:
+        _refuse(paths, options)
+    found = [generate_of_ranks(forward, options.shard, limit=limit) for forward in forwards]
+    texts = {out / each.file: each.text for each in found}
+    if options.check:
+        return _said(_outdated(texts))
+    write_modules(texts, files_read(), options.force)
+    _console().print(_table_of_ranks(found))
+    _console().print(f"written to {out}: {', '.join(each.file for each in found)}", soft_wrap=True)
+    return DONE
+
+
+def _table_of_ranks(found: Sequence[OfRanks]) -> Table:
+    table = Table(show_lines=True)
+    for title in ("module", "forward tells", "backward tells", "difference to one process"):
+        table.add_column(title, overflow="fold")
+    for each in found:
+        table.add_row(
+            Text(each.file),
+            Text("\n".join(each.forward) or "nothing"),
+            Text("\n".join(each.backward) or "nothing"),
+            Text(f"{each.difference:.1e}"),
+        )
+    return table
 
 
 def _report(options: argparse.Namespace, cache: Cache) -> int:

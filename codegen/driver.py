@@ -22,6 +22,7 @@ from codegen.build import Beside, program_of
 from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
 from codegen.schedule.moved import loops_of
+from codegen.sharding.counting import collectives_of
 from codegen.targets import Compares, Kernels, Target, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
@@ -206,6 +207,7 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         proved=_sizes_proved(generated.proved),
         second=() if program.second is None else sum(program.second.formulas, ()),
         second_proved="not proved" if program.second is None else program.second.proved,
+        split=tuple(collectives_of(program)),
         difference=generated.largest_difference,
         rounding=generated.rounding,
         seconds=generated.seconds,

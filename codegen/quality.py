@@ -57,6 +57,18 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Collectives:
+    """What the ranks tell each other where an ``axis`` is split over them and nothing optional is
+    passed: each collective in words. ``refused`` says why there is none.
+    """
+
+    axis: str
+    forward: tuple[str, ...]
+    backward: tuple[str, ...]
+    refused: str
+
+
+@dataclass(frozen=True)
 class Quality:
     """How good one module is.
 
@@ -64,7 +76,8 @@ class Quality:
     shapes; ``reductions`` the sums, maxima and matrix
     products of the backward; ``full`` the shape of a tensor of full size. ``difference`` is the
     largest one to autograd in double precision, ``second`` are the lines behind the backward, none
-    where they were not proved, and ``seconds`` is the time to derive, prove and
+    where they were not proved, ``split`` says what it costs to split an axis over
+    ranks, and ``seconds`` is the time to derive, prove and
     emit.
     """
 
@@ -79,6 +92,7 @@ class Quality:
     proved: str
     second: tuple[str, ...]
     second_proved: str
+    split: tuple[Collectives, ...]
     difference: float
     rounding: Rounding
     seconds: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +49,7 @@ def report(results: Sequence[Emitted], before: str | None) -> str:
         counted=[_counted(result) for result in results],
         measured=[_measured(result, known) for result in results],
         forms=[result.quality for result in results],
+        split=[row for result in results for row in _split(result)],
     )
 
 
@@ -99,6 +100,21 @@ def _counted(result: Emitted) -> dict[str, str]:
         "backward_lines": _moves(quality.backward.lines),
         "larger": ", ".join(dict.fromkeys((*quality.forward.larger, *quality.backward.larger))),
     }
+
+
+def _split(result: Emitted) -> Iterator[dict[str, str]]:
+    """The rows of the axes that can be split over ranks."""
+    for told in result.quality.split:
+        yield {
+            "name": result.quality.name,
+            "axis": told.axis,
+            "forward": told.refused or _told(told.forward),
+            "backward": "" if told.refused else _told(told.backward),
+        }
+
+
+def _told(collectives: Sequence[str]) -> str:
+    return f"{len(collectives)}: {'; '.join(collectives)}" if collectives else "0"
 
 
 def _loops(loops: Sequence[Moves]) -> str:

@@ -24,13 +24,15 @@ FOUR = ("forward", "backward", "atoms", "chain")
 @dataclass(frozen=True)
 class Sharded:
     """``program`` has the functions of one rank, under the new name, and no second order.
-    ``exchanges`` are the collectives of each function, by its kind. ``plain`` is the pair for calls
+    ``exchanges`` are the collectives of each function, by its kind; ``shares``: some divide after
+    a sum what was a sum of quotients. ``plain`` is the pair for calls
     that pass nothing optional, where all ranks see alike whether something is.
     """
 
     program: Program
     groups: Groups
     exchanges: Mapping[str, tuple[Exchange, ...]]
+    shares: bool
     plain: Sharded | None = None
 
 
@@ -61,7 +63,7 @@ def sharded(program: Program, axes: Sequence[str]) -> Sharded:
 
 def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence[str]) -> Sharded:
     """``changed`` with functions of ``program`` as a rank computes them."""
-    functions, exchanges = {}, {}
+    functions, exchanges, shares = {}, {}, False
     for kind in kinds:
         found = split(program, getattr(program, kind), groups)
         function = found.function
@@ -71,7 +73,8 @@ def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence
             result_class=changed.title + function.result_class.removeprefix(program.title),
         )
         exchanges[kind] = found.exchanges
-    return Sharded(replace(changed, **functions), groups, exchanges)
+        shares |= found.shares
+    return Sharded(replace(changed, **functions), groups, exchanges, shares)
 
 
 def _is_split(program: Program, name: str, groups: Groups) -> bool:

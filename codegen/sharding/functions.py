@@ -48,10 +48,13 @@ ABOUT_NUMBERS = (Default, Numeric, Within)
 
 @dataclass(frozen=True)
 class Split:
-    """A function for one rank; ``exchanges`` are its collectives in their order."""
+    """A function for one rank; ``exchanges`` are its collectives in their order, and ``shares``
+    says whether a divisor was moved behind a sum.
+    """
 
     function: Function
     exchanges: tuple[Exchange, ...]
+    shares: bool
 
 
 def split(program: Program, function: Function, groups: Groups) -> Split:
@@ -62,7 +65,8 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
         function, checks=writer.checks_left, sizes=tuple(writer.sizes_read()), steps=steps
     )
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
-    return Split(changed, (*ratios, *(step for step in steps if isinstance(step, Exchange))))
+    exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))
+    return Split(changed, exchanges, writer.placing.shares)
 
 
 class _Writer:

@@ -48,6 +48,7 @@ class Placing:
         self.name, self.groups, self.sizes, self.flattened = name, groups, sizes, flattened
         self.splits: dict[str, Split] = {}
         self.defined: dict[str, Value] = {}
+        self.shares = False  # whether a divisor was moved behind a sum
         self.exchange: Callable[[str, str, Value, int, Layout], Value]
 
     def placed(self, value: Value) -> Placed:
@@ -193,6 +194,7 @@ class Placing:
         summed = {*value.summed} & self.groups.of.keys()
         later = divided_later(value, self.defined) if summed else None
         if later is not None:
+            self.shares = True
             return self.placed(later)
         kept = {dim.axis.name for dim in value.dims}
         both = self.aligned([self.placed(value.left), self.placed(value.right)], kept)

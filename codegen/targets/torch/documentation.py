@@ -15,12 +15,12 @@ WIDTH = 96  # of a line in the module, 100, without the indentation that lists h
 def documentation(program: Program) -> tuple[str, ...]:
     """The lines of the docstring after the first."""
     return (
-        *_part(_safe(program.doc).split("\n") if program.doc else ()),
-        *_part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
-        *_part(_without_options(program)),
-        *_part(wrap(f"Proved: {program.proved}.", WIDTH)),
-        *_part(_second(program)),
-        *_part(["At the edges:", "", *(line for e in edges(program) for line in _item(e))]),
+        *part(safe(program.doc).split("\n") if program.doc else ()),
+        *part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
+        *part(_without_options(program)),
+        *part(wrap(f"Proved: {program.proved}.", WIDTH)),
+        *part(_second(program)),
+        *part(["At the edges:", "", *(line for e in edges(program) for line in item(e))]),
     )
 
 
@@ -62,11 +62,13 @@ def _second(program: Program) -> list[str]:
     return lines
 
 
-def _part(lines) -> list[str]:
+def part(lines) -> list[str]:
+    """Lines with an empty one before them; nothing for none."""
     return ["", *lines] if lines else []
 
 
-def _item(text: str) -> list[str]:
+def item(text: str) -> list[str]:
+    """The lines of a point of a list."""
     return wrap(text, WIDTH + 2, initial_indent="- ", subsequent_indent="  ")
 
 
@@ -144,7 +146,7 @@ def _orders(program: Program) -> tuple[str, ...]:
         return (
             "Derivatives of any order: the first by the closed form, higher ones, and what "
             "torch.func asks for, by autograd over the statements, for which the inputs are kept: "
-            f"second derivatives have no closed form here ({_safe(program.without_second)}). Under "
+            f"second derivatives have no closed form here ({safe(program.without_second)}). Under "
             "torch.compile NotImplementedError where a gradient is asked for with "
             "create_graph=True.",
         )
@@ -168,7 +170,7 @@ def _of_role(program: Program, role: str) -> tuple[str, ...]:
     return tuple(p.name for p in program.forward.parameters if p.role == role)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """A user's text inside of a docstring or a comment: nothing in it may end either."""
     text = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
     return text.replace("\\", "\\\\").replace('"""', "'''")

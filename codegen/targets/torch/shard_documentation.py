@@ -1,3 +1,77 @@
-"""The page at the top of a module whose axes are split."""
-def sharded_documentation(sharded):
-    return ("",)
+"""The page at the top of a module whose axes are split over ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from codegen.program import Program
+from codegen.sharding import Sharded
+from codegen.sharding.counting import told
+from codegen.sharding.proofs import relied_on
+from codegen.targets.torch.documentation import WIDTH, item, part, safe
+
+
+def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
+    """The lines of the docstring after the first."""
+    program, axes = sharded.program, " and ".join(sharded.groups.axes)
+    split = (
+        f"A tensor along {axes} is this rank's part, in rank order; parts may differ in length, and"
+        f" be empty. What lacks {axes} is the same on all ranks. Labels count over all parts."
+    )
+    form = ["The closed form:", "", *(f"    {line}" for line in program.formulas)]
+    proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
+    return (
+        *part(safe(program.doc).split("\n") if program.doc else ()),
+        *part(wrap(split, WIDTH)),
+        *part(form),
+        *part(wrap(f"Proved: {program.proved}.", WIDTH)),
+        *part(["Proved of parts, for any number of ranks and any lengths:", "", *proofs]),
+        *part(["The ranks tell each other:", "", *(line for w in _told(sharded) for line in item(w))]),
+        *part(["Gradients:", "", *(line for w in _gradients(sharded) for line in item(w))]),
+        *part(["At the edges:", "", *(line for w in _edges(program) for line in item(w))]),
+    )
+
+
+def _indented(words: str) -> list[str]:
+    return ["\n  ".join(wrap(words, WIDTH))]
+
+
+def _told(sharded: Sharded) -> Iterator[str]:
+    pairs = [("", sharded)]
+    if sharded.plain is not None:
+        pairs.append((", where nothing optional is passed", sharded.plain))
+    for words, pair in pairs:
+        for kind in ("forward", "backward"):
+            found = told(pair.exchanges[kind], kind == "backward")
+            shown = f"{len(found)}: {'; '.join(found)}" if found else "nothing"
+            yield f"{kind}{words}: {shown}."
+    yield (
+        "with the first of these the length of each part; before it a packet with that where it "
+        "is too large for one."
+    )
+
+
+def _gradients(sharded: Sharded) -> Iterator[str]:
+    for p in sharded.program.forward.parameters:
+        if p.role != "input":
+            continue
+        if any(sharded.groups.split(p.layout)):
+            yield f"d{p.name}: of this rank's part, complete."
+        else:
+            yield (
+                f"d{p.name}: complete, the same on every rank: nothing is left to add up, and an "
+                "average over ranks, such as that of DistributedDataParallel, leaves it as it is."
+            )
+
+
+def _edges(program: Program) -> Iterator[str]:
+    yield (
+        "Where a rank raises, all raise, with its message; so they do where what has to be the same "
+        "differs in its size. A group of which a process has died gives torch's error."
+    )
+    yield "RuntimeError where a gradient is differentiated again: that is done once here."
+    yield (
+        "float16 and bfloat16 are computed and told in float32, and rounded once at the end."
+    )
+    yield f"All else is as in {program.name.split('_shard_')[0]}."

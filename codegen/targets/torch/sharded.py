@@ -188,7 +188,7 @@ class ShardedPage(Functions):
         for name, line in reversed(sizes):
             if name not in named or re.search(rf"(?<![.\w]){name}\b", text):
                 kept.append(line)
-                text += line
+                text += f"\n{line}"
         return [*kept[::-1], *steps]
 
     def public(self) -> Core:

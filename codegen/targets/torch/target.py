@@ -138,6 +138,14 @@ class TorchTarget:
 
         return largest_difference(text, definition, program)
 
+    def difference_of_parts(
+        self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
+    ) -> float:
+        """How far what ranks compute by ``text`` is from their parts of what ``whole`` computes."""
+        from codegen.targets.torch.shard_check import largest_difference_of_parts
+
+        return largest_difference_of_parts(text, whole, definition, program, sharded)
+
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         from codegen.targets.torch.rounding import rounding
 

@@ -1,0 +1,51 @@
+"""On which identities of parts a module relies, each proved before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from codegen.program.parts import values_in
+from codegen.program.shards import Exchange, OwnAddAt, OwnGathered, OwnPick
+from codegen.sharding import Sharded
+from derive.language.errors import UnprovedError
+from derive.proving.parts import identities
+
+PICKED = (OwnPick, OwnGathered, OwnAddAt)
+
+
+def relied_on(sharded: Sharded) -> tuple[str, ...]:
+    """In words. Raises `UnprovedError` where one is not proved."""
+    names = dict.fromkeys(_names(sharded))
+    if sharded.plain is not None:
+        names |= dict.fromkeys(_names(sharded.plain))
+    for name in names:
+        if not _proved(name):
+            raise UnprovedError(f"{sharded.program.name}: {identities[name].words}: not proved")
+    return tuple(identities[name].words for name in identities if name in names)
+
+
+@cache
+def _proved(name: str) -> bool:
+    return identities[name].proved
+
+
+def _names(sharded: Sharded) -> Iterator[str]:
+    kinds = {exchange.kind for found in sharded.exchanges.values() for exchange in found}
+    yield from sorted(kinds & identities.keys())
+    for kind in sharded.exchanges:
+        steps = getattr(sharded.program, kind).steps
+        values = [v for step in steps for v in (step, *_values(step))]
+        if any(isinstance(v, PICKED) for v in values):
+            yield "pick"
+    if sharded.shares:
+        yield "share"
+
+
+def _values(step):
+    sent = step.sent if isinstance(step, Exchange) else ()
+    yield from values_in(step)
+    for each in sent:
+        if each.value is not None:
+            yield each.value
+            yield from values_in(each.value)

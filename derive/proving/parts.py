@@ -1,0 +1,81 @@
+"""What is true of an axis that is cut into parts: the identities behind code for many ranks.
+
+Each is proved for any number of parts, of any lengths, 0 among them, by induction: ``start`` says
+that it holds for none, ``step`` that it goes on to hold when a part of n entries is put behind
+parts of s entries together. Differences are exactly zero in SymPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sympy import Expr, Function, KroneckerDelta, Max, Sum, oo, simplify, symbols
+
+i, j, s, n = symbols("i j s n", integer=True, nonnegative=True)
+f = Function("f")
+whole, part, more = symbols("whole part more", real=True)
+total, squares, own, own_squares, c = symbols("total squares own own_squares c", real=True)
+m, k = symbols("m k", positive=True)
+
+
+@dataclass(frozen=True)
+class OfParts:
+    """An identity, in words, and what has to be zero for it."""
+
+    words: str
+    differences: Callable[[], tuple[Expr, ...]]
+
+    @property
+    def proved(self) -> bool:
+        return all(simplify(difference) == 0 for difference in self.differences())
+
+
+def _sums() -> tuple[Expr, ...]:
+    """The sum over s entries and the next n is that over s + n; over none it is 0."""
+    f_of = f(i)
+    before, behind = Sum(f_of, (i, 0, s - 1)), Sum(f_of, (i, s, s + n - 1))
+    together = Sum(f_of, (i, 0, s + n - 1))
+    return before + behind - together, together.subs({s: 0, n: 0}).doit()
+
+
+def _picks() -> tuple[Expr, ...]:
+    """An entry that is picked is a sum too: of the entries times 1 at the index, else 0."""
+    f_of = f(i) * KroneckerDelta(i, j)
+    before, behind = Sum(f_of, (i, 0, s - 1)), Sum(f_of, (i, s, s + n - 1))
+    return (before + behind - Sum(f_of, (i, 0, s + n - 1)),)
+
+
+def _maxima() -> tuple[Expr, ...]:
+    """The largest of what was there, of a part and of the next; of an empty part it is -oo."""
+    one_by_one, at_once = Max(Max(whole, part), more), Max(whole, part, more)
+    return one_by_one - at_once, Max(-oo, part) - part
+
+
+def _moments() -> tuple[Expr, ...]:
+    """Of m entries with the sum ``total`` and the sum of squares ``squares``, and k more: squares
+    about any c are those about the own mean and the entries times the distance squared; and the
+    mean is that of the means, each as often as it has entries.
+    """
+    about = squares - 2 * c * total + m * c**2
+    about_own = squares - total**2 / m
+    joined = (m * (total / m) + k * (own / k)) / (m + k)
+    return about - about_own - m * (total / m - c) ** 2, joined - (total + own) / (m + k)
+
+
+def _shares() -> tuple[Expr, ...]:
+    """What is divided by the same number is divided after it was added up."""
+    return ((part / m + more / m) - (part + more) / m,)
+
+
+identities = {
+    "sum": OfParts("a sum is the sum over the ranks of the sums of their parts", _sums),
+    "pick": OfParts("an index is in one part alone, and the others add 0", _picks),
+    "largest": OfParts("the largest is the largest over the ranks, -oo for an empty part", _maxima),
+    "moments": OfParts(
+        "a mean is that of the parts' means by their lengths, and squares about it are those about "
+        "the own mean and the distances squared (Chan, Golub and LeVeque, 1979)",
+        _moments,
+    ),
+    "share": OfParts("a common divisor is divided by after the sum", _shares),
+}
