@@ -1,5 +1,5 @@
-"""A forward's module for the ranks of groups: derived, proved, printed, and compared with the module
-of one process before anybody sees it.
+"""A forward's module for the ranks of groups: derived, proved, printed, and compared with that of
+one process before anybody sees it.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def generate_of_ranks(
     progress("comparing with one process")
     name = found.program.name
     try:
-        difference = target.difference_of_parts(
-            of_ranks, text, forward.definition, program, found
-        )
+        difference = target.difference_of_parts(of_ranks, text, forward.definition, program, found)
     except (QuestionError, UnprovedError):
         raise
     except Exception as error:  # whatever a wrong line of code leads torch to

@@ -129,10 +129,12 @@ class Sent:
 
 @dataclass(frozen=True)
 class Exchange(Step):
-    """One collective of the ranks of ``group``. ``kind``: 'sum' and 'largest' of the parts, entry
-    by entry; 'first' for the place of the first largest; 'gathered' for the parts, one after the
-    other; 'moments' for the mean, what moves a value to it, and the squares about it; 'ratio' for that of two lengths;
-    'agreed' tells the lengths of the parts alone. ``more`` are numbers that the rank needs for it.
+    """One collective of the ranks of ``group``; ``more`` are numbers that a rank needs for it.
+
+    ``kind``: 'sum' and 'largest' of the parts, entry by entry; 'first' for the place of the first
+    largest; 'gathered' for the parts, one after the other; 'moments' for the mean, what moves a
+    value to it, and the squares about it; 'ratio' for that of two lengths; 'agreed' tells the
+    lengths of the parts alone.
     """
 
     kind: str

@@ -17,7 +17,6 @@ from codegen.program.values import LengthOf
 from codegen.sharding.functions import split
 from codegen.sharding.groups import Groups, groups_of
 
-
 FOUR = ("forward", "backward", "atoms", "chain")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -14,36 +14,21 @@ from codegen.program.steps import (
     Assign,
     Default,
     Fill,
-    Fits,
     InRange,
-    NameSize,
     NotZero,
-    Numeric,
     Refuse,
     SplitLabel,
     Step,
-    Within,
 )
-from codegen.program.values import (
-    LengthOf,
-    Load,
-    Number,
-    Plus,
-    Power,
-    Quotient,
-    SizeOf,
-    Times,
-    Value,
-)
+from codegen.program.values import Load, Number, Plus, Power, SizeOf, Times, Value
 from codegen.sharding.groups import Groups
+from codegen.sharding.lengths import ABOUT_NUMBERS, Lengths
 from codegen.sharding.moments import Centred, centred
 from codegen.sharding.ordering import needed, ordered
 from codegen.sharding.placing import Placing
+from codegen.sharding.rules import RULES
 from codegen.sharding.values import rewritten
 from derive.notation.layout import Layout
-
-SPLIT_CHECKS = (Refuse, NotZero, Within, InRange, Default)
-ABOUT_NUMBERS = (Default, Numeric, Within)
 
 
 @dataclass(frozen=True)
@@ -60,10 +45,10 @@ class Split:
 def split(program: Program, function: Function, groups: Groups) -> Split:
     """Raises `QuestionError` for what crosses the parts of an axis and has no collective."""
     writer = _Writer(program, function, groups)
-    steps = tuple(needed(ordered(writer.steps()), function.results))
-    changed = replace(
-        function, checks=writer.checks_left, sizes=tuple(writer.sizes_read()), steps=steps
-    )
+    found = writer.steps()
+    sizes = writer.lengths.read([step for step in found if isinstance(step, Refuse)])
+    steps = tuple(needed(ordered(found), function.results))
+    changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
     exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))
     return Split(changed, exchanges, writer.placing.shares)
@@ -72,18 +57,12 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
 class _Writer:
     def __init__(self, program: Program, function: Function, groups: Groups):
         self.program, self.function, self.groups = program, function, groups
-        self.sizes = dict(program.sizes)
-        of_code = {code: axis for axis, code in reversed(program.sizes)}
-        flattened = {
-            of_code[code]: [of_code[part] for part in parts] for code, parts in program.flattened
-        }
-        self.placing = Placing(program.name, groups, self.sizes, flattened)
+        self.lengths = Lengths(program, function, groups)
+        self.placing = Placing(program.name, groups, self.lengths, RULES, self.exchange)
         self.placing.splits = {p.name: groups.split(p.layout) for p in function.parameters}
-        self.placing.exchange = self.exchange
-        self.codes = {self.sizes[axis]: group for axis, group in groups.of.items()}
         self.found: list[Step] = []
         self.taken = {p.name for p in function.parameters} | {s.name for s in function.steps}
-        self.taken |= {*self.sizes.values()}
+        self.taken |= {*self.lengths.sizes.values()}
         self.told: dict[tuple, Load] = {}
         self.replaced: dict[Value, Value] = {}  # what is known otherwise
         self.made: set[str] = set()  # names of what the ranks tell inside of a statement
@@ -91,19 +70,7 @@ class _Writer:
         self.checks_left: tuple[Step, ...] = ()
 
     def steps(self) -> list[Step]:
-        checks, kept = [*self.function.checks], []
-        forward = self.program.forward
-        if self.function is not self.program.backward:  # all three look at the same arguments
-            checks += self.program.ranges
-        if self.function not in (forward, self.program.backward):
-            checks += forward.checks
-        late = {step.name for step in checks if isinstance(step, Default) and self.is_of_whole(step)}
-        for step in checks:
-            if self.is_of_whole(step) or (step.name in late and isinstance(step, ABOUT_NUMBERS)):
-                self.found.append(self.with_whole_sizes(step))
-            elif step in self.function.checks or self.function is forward:
-                kept.append(self.without_other_names(step))
-        self.checks_left = tuple(kept)
+        self.checks_left = tuple(self.checks())
         steps = self.function.steps
         met = {found.lines[-1]: found for found in centred(steps, self.groups)}
         skipped = {i for found in met.values() for i in found.lines}
@@ -113,6 +80,22 @@ class _Writer:
             elif i not in skipped:
                 self.write(step)
         return self.found
+
+    def checks(self) -> Iterator[Step]:
+        """Those of the own arguments; what asks for the length of an axis on all ranks is found
+        among the steps: that is known later.
+        """
+        forward, checks, asked = self.program.forward, [*self.function.checks], self.lengths
+        if self.function is not self.program.backward:  # all three look at the same arguments
+            checks += self.program.ranges
+        if self.function not in (forward, self.program.backward):
+            checks += forward.checks
+        late = {s.name for s in checks if isinstance(s, Default) and asked.asks_for_all(s)}
+        for step in checks:
+            if asked.asks_for_all(step) or (step.name in late and isinstance(step, ABOUT_NUMBERS)):
+                self.found.append(asked.with_all(step))
+            elif step in self.function.checks or self.function is forward:
+                yield asked.of_part(step)
 
     def centre(self, found: Centred) -> None:
         """What is measured from a mean: from that of the own part, and then moved."""
@@ -138,67 +121,11 @@ class _Writer:
             self.replaced[found.squares] = Load(total, dims=found.squares.dims)
             more = (times,) if others else ()
         self.found.append(Exchange(result, "moments", found.group, tuple(sent), more))
-        self.found.append(Assign(name, Plus(((own, False), (Load(shift, dims=keep), False)), dims=dims)))
+        self.found.append(
+            Assign(name, Plus(((own, False), (Load(shift, dims=keep), False)), dims=dims))
+        )
         self.placing.splits[name] = self.groups.split(dims)
         self.placing.splits[result] = ("",) * len(keep)
-
-    def without_other_names(self, step: Step) -> Step:
-        """A dimension along another name of a split axis is as long as all parts together, which
-        is not known yet where arguments are looked at.
-        """
-        if isinstance(step, NameSize):
-            return replace(step, value=self.divided(step.value))
-        if not isinstance(step, Fits):
-            return step
-        of = self.groups.of
-        known = tuple(
-            known and (dim.one or dim.axis.name in of or self.sizes[dim.axis.name] not in self.codes)
-            for dim, known in zip(step.dims, step.known, strict=True)
-        )
-        return replace(step, known=known)
-
-    def is_of_whole(self, step: Step) -> bool:
-        """Whether it asks for the length of an axis of which this rank has a part. How an axis is
-        made of others is asked of the part where they are split together.
-        """
-        if not isinstance(step, SPLIT_CHECKS):
-            return False
-        if isinstance(step, Refuse) and step.equal and isinstance(step.left, SizeOf):
-            if step.left.name in self.groups.of:
-                return False
-        return any(self.whole(v) not in (None, v) for v in values_in(step))
-
-    def whole(self, value: Value) -> Value | None:
-        """What a length is on all ranks together; None for other values."""
-        if isinstance(value, SizeOf):
-            return self.placing.whole_size(value.name)
-        if isinstance(value, LengthOf):
-            layouts = {p.name: p.layout for p in self.program.forward.parameters}
-            layouts |= {p.name: p.layout for p in self.function.parameters}
-            axis = layouts[value.tensor][value.along].axis.name
-            found = self.placing.whole_size(axis)
-            return value if found == SizeOf(axis) else found
-        if isinstance(value, Load) and value.name in self.codes:
-            lengths = {p.name for p in self.function.parameters if p.role == "size"}
-            return self.placing.whole_size(self.codes[value.name]) if value.name in lengths else None
-        return None
-
-    def with_whole_sizes(self, step: Step) -> Step:
-        whole = self.whole
-        if isinstance(step, Refuse):
-            return replace(
-                step, left=rewritten(step.left, whole), right=rewritten(step.right, whole)
-            )
-        if isinstance(step, Numeric):
-            return step
-        if isinstance(step, Default):
-            return replace(step, value=rewritten(step.value, whole))
-        if isinstance(step, NotZero):
-            return replace(step, divisor=rewritten(step.divisor, whole))
-        if isinstance(step, InRange):
-            return replace(step, lengths=tuple(rewritten(v, whole) for v in step.lengths))
-        bounds = tuple((sign, rewritten(limit, whole)) for sign, limit in step.bounds)
-        return replace(step, value=rewritten(step.value, whole), bounds=bounds)
 
     def write(self, step: Step) -> None:
         self.now = step.name
@@ -209,7 +136,7 @@ class _Writer:
         elif isinstance(step, SplitLabel):
             self.split_label(step)
         elif isinstance(step, NotZero):
-            self.found.append(self.with_whole_sizes(step))
+            self.found.append(self.lengths.with_all(step))
         else:
             if isinstance(step, Fill):
                 self.placing.splits[step.name] = self.groups.split(step.value.dims)
@@ -283,7 +210,7 @@ class _Writer:
         self.placing.splits[step.name] = self.groups.split(step.dims)
         self.placing.splits[step.kept] = self.groups.split(step.dims)
         self.found.append(replace(step, sizes=own))
-        lengths = [self.placing.whole_size(s.name) for s in step.sizes if s not in own]
+        lengths = [self.lengths.of_axis(s.name) for s in step.sizes if s not in own]
         if lengths:
             self.found.append(InRange(step.name, tuple(lengths)))
 
@@ -303,34 +230,6 @@ class _Writer:
         self.taken.add(name)
         self.made.add(name)
         return name
-
-    def sizes_read(self) -> list[tuple[str, Value]]:
-        """The sizes that are read off shapes. Where an axis is split with the first of the parts
-        that it is made of, what lies behind that is as long for all, also where a rank has none.
-        """
-        found = [(name, self.divided(value)) for name, value in self.function.sizes]
-        read = {name for name, _ in found} | {p.name for p in self.function.parameters}
-        for step in self.found:
-            if isinstance(step, Refuse):
-                for axis, code in step.axes:
-                    place = self.place_of(axis)
-                    if code not in read and place is not None:
-                        found.append((code, place))
-                        read.add(code)
-        return found
-
-    def place_of(self, axis: str) -> LengthOf | None:
-        for p in self.function.parameters:
-            for along, dim in enumerate(p.layout):
-                if dim.axis.name == axis and not dim.one:
-                    return LengthOf(p.name, along)
-        return None
-
-    def divided(self, value: Value) -> Value:
-        group = self.codes.get(value.flat, "") if isinstance(value, Quotient) else ""
-        if group and isinstance(value.divisor, Load):  # a number, of all ranks together
-            return replace(value, dividend=self.placing.whole_size(group))
-        return Ratio(value.dividend, value.divisor, group) if group else value
 
 
 def _all(value: Value):

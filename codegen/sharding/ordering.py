@@ -74,9 +74,7 @@ def line(step: Step) -> Line:
 
 def ordered(steps: Sequence[Step]) -> list[Step]:
     lines = [line(step) for step in steps]
-    before = {
-        i: {j for j in range(i) if _depends(mine, lines[j])} for i, mine in enumerate(lines)
-    }
+    before = {i: {j for j in range(i) if _depends(mine, lines[j])} for i, mine in enumerate(lines)}
     done: list[Step] = []
     known: set[str] = set()  # the groups whose sizes are
     while before:
@@ -108,9 +106,7 @@ def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
 
 
 def _depends(mine: Line, other: Line) -> bool:
-    return bool(
-        other.writes & (mine.reads | mine.writes) or other.reads & mine.writes
-    )
+    return bool(other.writes & (mine.reads | mine.writes) or other.reads & mine.writes)
 
 
 def _next(ready: Sequence[int], lines: Sequence[Line], known: set[str]) -> list[int] | Exchange:

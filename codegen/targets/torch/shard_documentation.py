@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from codegen.program import Program
 from codegen.sharding import Sharded
-from codegen.sharding.counting import told
+from codegen.sharding.counting import told as collectives
 from codegen.sharding.proofs import relied_on
 from codegen.targets.torch.documentation import WIDTH, item, part, safe
 
@@ -15,6 +15,9 @@ from codegen.targets.torch.documentation import WIDTH, item, part, safe
 def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
     """The lines of the docstring after the first."""
     program, axes = sharded.program, " and ".join(sharded.groups.axes)
+    told = (line for words in _told(sharded) for line in item(words))
+    gradients = (line for words in _gradients(sharded) for line in item(words))
+    at_the_edges = (line for words in _edges(program) for line in item(words))
     split = (
         f"A tensor along {axes} is this rank's part, in rank order; parts may differ in length, and"
         f" be empty. What lacks {axes} is the same on all ranks. Labels count over all parts."
@@ -27,9 +30,9 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
         *part(form),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
         *part(["Proved of parts, for any number of ranks and any lengths:", "", *proofs]),
-        *part(["The ranks tell each other:", "", *(line for w in _told(sharded) for line in item(w))]),
-        *part(["Gradients:", "", *(line for w in _gradients(sharded) for line in item(w))]),
-        *part(["At the edges:", "", *(line for w in _edges(program) for line in item(w))]),
+        *part(["The ranks tell each other:", "", *told]),
+        *part(["Gradients:", "", *gradients]),
+        *part(["At the edges:", "", *at_the_edges]),
     )
 
 
@@ -43,7 +46,7 @@ def _told(sharded: Sharded) -> Iterator[str]:
         pairs.append((", where nothing optional is passed", sharded.plain))
     for words, pair in pairs:
         for kind in ("forward", "backward"):
-            found = told(pair.exchanges[kind], kind == "backward")
+            found = collectives(pair.exchanges[kind], kind == "backward")
             shown = f"{len(found)}: {'; '.join(found)}" if found else "nothing"
             yield f"{kind}{words}: {shown}."
     yield (
@@ -67,11 +70,9 @@ def _gradients(sharded: Sharded) -> Iterator[str]:
 
 def _edges(program: Program) -> Iterator[str]:
     yield (
-        "Where a rank raises, all raise, with its message; so they do where what has to be the same "
-        "differs in its size. A group of which a process has died gives torch's error."
+        "Where a rank raises, all raise, with its message; so they do where what has to be the "
+        "same differs in its size. A group of which a process has died gives torch's error."
     )
     yield "RuntimeError where a gradient is differentiated again: that is done once here."
-    yield (
-        "float16 and bfloat16 are computed and told in float32, and rounded once at the end."
-    )
+    yield ("float16 and bfloat16 are computed and told in float32, and rounded once at the end.")
     yield f"All else is as in {program.name.split('_shard_')[0]}."

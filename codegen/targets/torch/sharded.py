@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from codegen.program import NUMBERS, Function, Parameter
 from codegen.sharding import FOUR, Sharded
@@ -14,26 +13,13 @@ from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import (
     WITHIN,
-    broken_at_its_place,
     free,
     in_tuple,
     wrapped,
 )
 from derive.language.errors import QuestionError
-from derive.notation.definition import IGNORE_INDEX
 
 DEEPER = "    "
-
-
-@dataclass(frozen=True)
-class Pair:
-    """What the `torch.autograd.Function` needs to know, as text."""
-
-    inputs: str
-    output: str
-    upstream: str
-    forward: tuple[str, ...]
-    backward: tuple[str, ...]
 
 
 class ShardedPage(Functions):
@@ -79,7 +65,9 @@ class ShardedPage(Functions):
         kinds = {axis: set() for axis in self.groups.axes}
         for exchange in self.sharded.exchanges[self.kind_of(function)]:
             kinds[exchange.group].add(exchange.kind)
-        return {axis: bool(found - ({"agreed"} if again else set())) for axis, found in kinds.items()}
+        return {
+            axis: bool(found - ({"agreed"} if again else set())) for axis, found in kinds.items()
+        }
 
     def kind_of(self, function: Function) -> str:
         return next(kind for kind in FOUR if getattr(self.program, kind) is function)
@@ -202,100 +190,7 @@ class ShardedPage(Functions):
         lines += [self.prepared, *self.begun(function), broken(called, WITHIN)]
         whole = self.printer(function).restored(output, layout)
         return Core(
-            wrapped(
-                f"def {program.name}", [*self.public_arguments(), *arguments], " -> Tensor:"
-            ),
+            wrapped(f"def {program.name}", [*self.public_arguments(), *arguments], " -> Tensor:"),
             tuple(self.within(function, lines, program.name)),
             f"return {whole}.to({self.dtype})",
         )
-
-    @property
-    def plain(self) -> ShardedPage | None:
-        """The page of the pair that is for calls which pass nothing optional."""
-        return ShardedPage(self.sharded.plain) if self.sharded.plain is not None else None
-
-    def takes_plain(self) -> str:
-        """When the shorter pair is taken."""
-        plain, printer = self.program.plain, self.printer(self.program.forward)
-        tests = [f"{name} is None" for name in plain.absent]
-        tests += [f"{name} == 0" for name in plain.zero]
-        for step in plain.counting:
-            lengths = "".join(f", {printer.text(length)}" for length in step.lengths)
-            tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
-        return " and ".join(tests)
-
-    def plain_pair(self) -> tuple[Core, ...]:
-        if self.plain is None:
-            return ()
-        forward, backward = (self.plain.program.forward, self.plain.program.backward)
-        gradients = [
-            name if name in backward.results else "None" for name in self.program.backward.results
-        ]
-        return (
-            self.plain.one_core(forward, "_plain_forward", forward.results),
-            self.plain.one_core(backward, "_plain_backward", gradients),
-        )
-
-    def pair(self) -> Pair:
-        program = self.program
-        forward, backward = program.forward, program.backward
-        lines = self.kept("_forward")
-        gradients = self.called_back("_backward")
-        if self.plain is not None:
-            short, after = self.plain.kept("_plain_forward"), self.plain.called_back("_plain_backward")
-            lines = [f"ctx.plain = {self.takes_plain()}", *_either("ctx.plain", short, lines)]
-            gradients = _either("ctx.plain", after, gradients)
-        places = {name: i for i, name in enumerate(backward.results)}
-        returned = [
-            f"gradients[{places[f'd{p.name}']}] if ctx.needs_input_grad[{i}] else None"
-            if p.role == "input"
-            else "None"
-            for i, p in enumerate(forward.parameters, 1)
-        ]
-        lines += ["ctx.over = over", f"return {forward.results[0]}"]
-        gradients += [f"return {in_tuple(['None', *returned])}"]
-        return Pair(
-            self.inputs,
-            forward.results[0],
-            backward.parameters[0].name,
-            tuple(map(broken_at_its_place, lines)),
-            tuple(map(broken_at_its_place, gradients)),
-        )
-
-    def kept(self, name: str) -> list[str]:
-        """The lines of the forward that autograd calls."""
-        forward, needs = self.program.forward, self.program.backward.parameters[1:]
-        plain = name != "_forward"  # it returns a plain tuple
-        of = "" if plain else "result."
-        made = ", ".join(forward.results) + "," * (len(forward.results) == 1)
-        saved = ", ".join(f"{of}{p.name}" for p in needs if p.role not in NUMBERS)
-        numbers = [f"{of}{p.name}" for p in needs if p.role in NUMBERS]
-        return [
-            f"{made if plain else 'result'} = {name}(*over, {self.inputs})",
-            *[f"{forward.results[0]} = result.{forward.results[0]}"] * (not plain),
-            f"ctx.save_for_backward({saved})",
-            f"ctx.numbers = {in_tuple(numbers) if numbers else '()'}",
-        ]
-
-    def called_back(self, name: str) -> list[str]:
-        """The lines of the backward: the ranks know each other's lengths by then."""
-        backward, overs = self.program.backward, [*self.over.values()]
-        meets = self.meets(backward, again=True)
-        given = ", ".join([*overs, backward.parameters[0].name, "*ctx.saved_tensors", "*ctx.numbers"])
-        return [
-            *(
-                f'{over} = ctx.over[{i}].again("{backward.name}", {meets[axis]})'
-                for i, (axis, over) in enumerate(self.over.items())
-            ),
-            f"with {', '.join(overs)}:",
-            f"    gradients = {name}({given})",
-        ]
-
-
-def _either(test: str, lines: Sequence[str], others: Sequence[str]) -> list[str]:
-    return [
-        f"if {test}:",
-        *(f"    {line}" for line in lines),
-        "else:",
-        *(f"    {line}" for line in others),
-    ]

@@ -15,7 +15,7 @@ from codegen.sharding import Sharded
 from codegen.targets.torch.documentation import documentation
 from codegen.targets.torch.page import Page
 from codegen.targets.torch.shard_documentation import sharded_documentation
-from codegen.targets.torch.sharded import ShardedPage
+from codegen.targets.torch.shard_pairs import ShardedPair
 from codegen.targets.torch.traffic import counts
 from derive.notation.definition import Definition
 
@@ -82,7 +82,7 @@ class TorchTarget:
 
     def render_sharded(self, sharded: Sharded) -> str:
         """The text of the module for one rank of each group."""
-        page, program = ShardedPage(sharded), sharded.program
+        page, program = ShardedPair(sharded), sharded.program
         values = {
             "title": program.title,
             "public": page.public(),

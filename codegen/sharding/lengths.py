@@ -1,0 +1,154 @@
+"""How long an axis is: on all ranks together in formulas and checks, on one rank in shapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.program import Function, Program
+from codegen.program.parts import values_in
+from codegen.program.shards import Ratio, WholeSize
+from codegen.program.steps import (
+    Default,
+    Fits,
+    InRange,
+    NameSize,
+    NotZero,
+    Numeric,
+    Refuse,
+    Step,
+    Within,
+)
+from codegen.program.values import LengthOf, Load, Quotient, SizeOf, Times, Value
+from codegen.sharding.groups import Groups
+from codegen.sharding.values import rewritten
+from derive.language.errors import QuestionError
+from derive.notation.layout import Layout
+
+OF_LENGTHS = (Refuse, NotZero, Within, InRange, Default)  # what may ask for a length of all
+ABOUT_NUMBERS = (Default, Numeric, Within)
+
+
+class Lengths:
+    """The lengths that one function of a Program speaks of."""
+
+    def __init__(self, program: Program, function: Function, groups: Groups):
+        self.program, self.function, self.groups = program, function, groups
+        self.sizes = dict(program.sizes)
+        self.of_code = {code: axis for axis, code in reversed(program.sizes)}
+        self.flattened = {
+            self.of_code[code]: [self.of_code[part] for part in parts]
+            for code, parts in program.flattened
+        }
+        self.codes = {self.sizes[axis]: group for axis, group in groups.of.items()}
+
+    def of_axis(self, axis: str) -> Value:
+        """The length of an axis on all ranks together.
+
+        Raises `QuestionError` where that is not known.
+        """
+        group = self.groups.of.get(axis) or self.codes.get(self.sizes.get(axis, ""))
+        if not group:
+            return SizeOf(axis)
+        if self.sizes[axis] == self.sizes[group]:
+            return WholeSize(group)
+        parts = self.flattened.get(axis, ())
+        if parts and parts[0] == group:  # as long as its parts together
+            return Times(tuple((self.of_axis(part), False) for part in parts))
+        parts = self.flattened.get(group, ())
+        if axis in parts:
+            others = [(self.of_axis(part), True) for part in parts if part != axis]
+            return Times(((WholeSize(group), False), *others))
+        raise QuestionError(
+            f"{self.program.name} cannot be split along {group}: the length of {axis} on all ranks"
+            " is not known",
+            "split another axis",
+        )
+
+    def of_all(self, value: Value) -> Value | None:
+        """What a length is on all ranks together; None for other values."""
+        if isinstance(value, SizeOf):
+            return self.of_axis(value.name)
+        if isinstance(value, LengthOf):
+            axis = self.layouts[value.tensor][value.along].axis.name
+            found = self.of_axis(axis)
+            return value if found == SizeOf(axis) else found
+        given = {p.name for p in self.function.parameters if p.role == "size"}
+        if isinstance(value, Load) and value.name in self.codes.keys() & given:
+            return self.of_axis(self.codes[value.name])
+        return None
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        forward = {p.name: p.layout for p in self.program.forward.parameters}
+        return forward | {p.name: p.layout for p in self.function.parameters}
+
+    def asks_for_all(self, step: Step) -> bool:
+        """Whether a step asks for the length of an axis of which this rank has a part. How an axis
+        is made of others is asked of the part where they are split together.
+        """
+        if not isinstance(step, OF_LENGTHS):
+            return False
+        of_parts = isinstance(step, Refuse) and step.equal and isinstance(step.left, SizeOf)
+        if of_parts and step.left.name in self.groups.of:
+            return False
+        return any(self.of_all(v) not in (None, v) for v in values_in(step))
+
+    def with_all(self, step: Step) -> Step:
+        """The step that asks for the length on all ranks together."""
+        if isinstance(step, Refuse):
+            left, right = rewritten(step.left, self.of_all), rewritten(step.right, self.of_all)
+            return replace(step, left=left, right=right)
+        if isinstance(step, Default):
+            return replace(step, value=rewritten(step.value, self.of_all))
+        if isinstance(step, NotZero):
+            return replace(step, divisor=rewritten(step.divisor, self.of_all))
+        if isinstance(step, InRange):
+            return replace(step, lengths=tuple(rewritten(v, self.of_all) for v in step.lengths))
+        if isinstance(step, Within):
+            bounds = tuple((sign, rewritten(v, self.of_all)) for sign, v in step.bounds)
+            return replace(step, value=rewritten(step.value, self.of_all), bounds=bounds)
+        return step
+
+    def of_part(self, step: Step) -> Step:
+        """A check of the arguments of one rank. A dimension along another name of a split axis is
+        as long as all parts together, which is not known there.
+        """
+        if isinstance(step, NameSize):
+            return replace(step, value=self.divided(step.value))
+        if not isinstance(step, Fits):
+            return step
+        axes = [dim.axis.name for dim in step.dims]
+        other = [a not in self.groups.of and self.sizes[a] in self.codes for a in axes]
+        known = tuple(
+            known and (dim.one or not elsewhere)
+            for dim, known, elsewhere in zip(step.dims, step.known, other, strict=True)
+        )
+        return replace(step, known=known)
+
+    def divided(self, value: Value) -> Value:
+        """A length that another one is divided into. Where an axis is split with the first of the
+        parts that it is made of, what lies behind that is as long for all, also where a rank has
+        none.
+        """
+        group = self.codes.get(value.flat, "") if isinstance(value, Quotient) else ""
+        if group and isinstance(value.divisor, Load):  # a number, of all ranks together
+            return replace(value, dividend=self.of_axis(group))
+        return Ratio(value.dividend, value.divisor, group) if group else value
+
+    def read(self, checks: list[Step]) -> list[tuple[str, Value]]:
+        """The sizes that are read off shapes, with those that ``checks`` name."""
+        found = [(name, self.divided(value)) for name, value in self.function.sizes]
+        known = {name for name, _ in found} | {p.name for p in self.function.parameters}
+        for axis, code in (pair for step in checks for pair in getattr(step, "axes", ())):
+            place = self.place_of(axis)
+            if code not in known and place is not None:
+                found.append((code, place))
+                known.add(code)
+        return found
+
+    def place_of(self, axis: str) -> LengthOf | None:
+        for p in self.function.parameters:
+            for along, dim in enumerate(p.layout):
+                if dim.axis.name == axis and not dim.one:
+                    return LengthOf(p.name, along)
+        return None

@@ -1,0 +1,206 @@
+"""How each kind of value is computed from parts: one function for each, and the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from codegen.program import arrays, shards, values
+from codegen.program.values import Load, Number, SizeOf, Value
+from codegen.sharding.groups import Split
+from codegen.sharding.picked import pushed
+from codegen.sharding.placing import Placed, Placing, met, split_along
+from codegen.sharding.shares import divided_later
+from codegen.sharding.values import with_operands
+
+MAXIMA = ("max", "peak", "subtracted peak")
+
+
+def load(placing: Placing, value: Load) -> Placed:
+    return Placed(value, placing.splits.get(value.name, ("",) * len(value.dims)))
+
+
+def size(placing: Placing, value: SizeOf) -> Placed:
+    return Placed(placing.lengths.of_axis(value.name))
+
+
+def arranged(placing: Placing, value: arrays.Arrange) -> Placed:
+    inner = placing.placed(value.operand)
+    split = tuple("" if i is None else inner.split[i] for i in value.order)
+    return Placed(with_operands(value, [inner.value]), split)
+
+
+def merged(placing: Placing, value: arrays.Merge) -> Placed:
+    inner, first = placing.placed(value.operand), value.first
+    for along in range(first + 1, first + value.count):
+        inner = placing.whole(inner, along)
+    split = inner.split[: first + 1] + inner.split[first + value.count :]
+    return Placed(with_operands(value, [inner.value]), split)
+
+
+def taken_apart(placing: Placing, value: arrays.Split) -> Placed:
+    inner, at = placing.placed(value.operand), value.along
+    parts = (inner.split[at], *[""] * (len(value.into) - 1))
+    split = (*inner.split[:at], *parts, *inner.split[at + 1 :])
+    return Placed(with_operands(value, [inner.value]), split)
+
+
+def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
+    inner = placing.placed(value.operand)
+    groups = dict.fromkeys(inner.split[i] for i in value.along if inner.split[i])
+    kept = [("" if i in value.along else s) for i, s in enumerate(inner.split)]
+    split = tuple(s for i, s in enumerate(kept) if value.keep or i not in value.along)
+    if value.kind not in MAXIMA:
+        made = with_operands(value, [inner.value])
+        return Placed(together(placing, "sum", groups, made), split)
+    if not groups:
+        return Placed(with_operands(value, [inner.value]), split)
+    made = shards.OwnLargest(inner.value, value.along, value.keep, dims=value.dims)
+    found = together(placing, "largest", groups, made)
+    shift = value.kind != "max"
+    return Placed(shards.Unshifted(value.kind, found, dims=value.dims) if shift else found, split)
+
+
+def together(placing: Placing, kind: str, groups: Iterable[str], value: Value) -> Value:
+    for group in groups:
+        value = placing.exchange(kind, group, value, 0, value.dims)
+    return value
+
+
+def contracted(placing: Placing, value: arrays.Contract) -> Placed:
+    summed = {*value.summed} & placing.groups.of.keys()
+    later = divided_later(value, placing.defined) if summed else None
+    if later is not None:
+        placing.shares = True
+        return placing.placed(later)
+    kept = {dim.axis.name for dim in value.dims}
+    both = placing.aligned([placing.placed(value.left), placing.placed(value.right)], kept)
+    groups = dict.fromkeys(p.at(axis) for axis in value.summed for p in both if p.at(axis))
+    split = tuple(both[0].at(d.axis.name) or both[1].at(d.axis.name) for d in value.dims)
+    made = with_operands(value, [p.value for p in both])
+    return Placed(together(placing, "sum", groups, made), split)
+
+
+def contracted_add(placing: Placing, value: arrays.ContractAdd) -> Placed:
+    """The product is a value of its own: it may have to be added up over the ranks."""
+    one = value.factor == Number(Fraction(1))
+    factors = ((value.factor, False),) * (not one) + ((value.product, False),)
+    scaled = values.Times(factors, dims=value.product.dims)
+    terms = ((value.addend, False), (value.product if one else scaled, value.negative))
+    return placing.placed(values.Plus(terms, dims=value.dims))
+
+
+def first_largest(placing: Placing, value: arrays.ArgMaxOf) -> Placed:
+    inner, at = placing.placed(value.operand), value.along
+    split = inner.split[:at] + inner.split[at + 1 :]
+    if not inner.split[at]:
+        return Placed(with_operands(value, [inner.value]), split)
+    found = placing.exchange("first", inner.split[at], inner.value, at, value.dims)
+    return Placed(found, split)
+
+
+def picked(placing: Placing, value: arrays.Pick) -> Placed:
+    inner, at = placing.placed(value.operand), value.along
+    group = inner.split[at]
+    if group and value.rowwise:
+        further = pushed(value, placing.defined)
+        if further is not None:
+            return placing.placed(further)
+    index = placing.placed(value.index)
+    if group and group in index.split:  # what is split is the label then
+        inner, group = placing.whole(inner, at), ""
+    if value.rowwise:
+        rest = Placed(_without(inner.value, at), _cut(inner.split, at))
+        axes = placing.axes_split([rest, index], set())
+        split = split_along(rest.value.dims, axes)
+        inner = placing.fitted(inner, _put(split, at, group))
+        index = placing.fitted(index, split_along(index.value.dims, axes))
+        split = met(value.dims, [replace(rest, split=split), index])
+    else:
+        split = index.split + _cut(inner.split, at)
+    if not group:
+        return Placed(with_operands(value, [inner.value, index.value]), split)
+    own = shards.OwnPick(inner.value, at, index.value, value.rowwise, group, dims=value.dims)
+    return Placed(together(placing, "sum", [group], own), split)
+
+
+def positions(placing: Placing, value: arrays.Positions) -> Placed:
+    group = placing.groups.of.get(value.size, "")
+    if not group:
+        return Placed(value, ("",))
+    return Placed(shards.OwnPositions(group, dims=value.dims), (group,))
+
+
+def one_hot(placing: Placing, value: arrays.OneHotOf) -> Placed:
+    index, group = placing.placed(value.index), placing.groups.of.get(value.size, "")
+    if group and group not in index.split:
+        own = shards.OwnOneHot(index.value, group, dims=value.dims)
+        return Placed(own, (*index.split, group))
+    return Placed(with_operands(value, [index.value]), (*index.split, ""))
+
+
+def rows_added(placing: Placing, value: arrays.Gathered) -> Placed:
+    index, source = placing.placed(value.index), placing.placed(value.source)
+    rank = len(value.index.dims)
+    if source.value.dims == value.index.dims + value.dims[1:]:
+        index, source = placing.aligned([index, source])
+        rest = source.split[rank:]
+    else:  # its entries are put into other dimensions, those of a part into those of a part
+        count = min(len(index.split), len(source.split))
+        behind = (*index.split[count:], *source.split[count:])
+        if index.split[:count] != source.split[:count] or any(behind):
+            raise placing.refusal("adding rows")
+        rest = ("",) * (len(value.dims) - 1)
+    groups = dict.fromkeys(s for s in index.split if s)
+    group = placing.groups.of.get(value.dims[0].axis.name, "")
+    group = "" if group in groups or group in rest else group
+    split = (group, *rest)
+    if group:
+        made: Value = shards.OwnGathered(index.value, source.value, group, dims=value.dims)
+    else:
+        made = with_operands(value, [index.value, source.value])
+    return Placed(together(placing, "sum", groups, made), split)
+
+
+def expanded(placing: Placing, value: arrays.Expand) -> Placed:
+    inner = placing.placed(value.operand)
+    inner = placing.canonical(inner)
+    split = placing.groups.split(value.dims)
+    return Placed(with_operands(value, [inner.value]), split)
+
+
+def zeros(placing: Placing, value: arrays.Zeros) -> Placed:
+    return Placed(value, placing.groups.split(value.dims))
+
+
+def _cut(split: Split, along: int) -> Split:
+    return split[:along] + split[along + 1 :]
+
+
+def _put(split: Split, along: int, group: str) -> Split:
+    return (*split[:along], group, *split[along:])
+
+
+def _without(value: Value, along: int) -> Value:
+    """Something with the dimensions of ``value`` but one: only these are looked at."""
+    return replace(value, dims=value.dims[:along] + value.dims[along + 1 :])
+
+
+RULES: dict[type[Value], Callable[[Placing, Value], Placed]] = {
+    Load: load,
+    SizeOf: size,
+    arrays.Arrange: arranged,
+    arrays.Merge: merged,
+    arrays.Split: taken_apart,
+    arrays.Reduce: reduced,
+    arrays.Contract: contracted,
+    arrays.ContractAdd: contracted_add,
+    arrays.ArgMaxOf: first_largest,
+    arrays.Pick: picked,
+    arrays.Positions: positions,
+    arrays.OneHotOf: one_hot,
+    arrays.Gathered: rows_added,
+    arrays.Expand: expanded,
+    arrays.Zeros: zeros,
+}
