@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
@@ -22,8 +20,9 @@ from codegen.emitting import emit_all
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
-from codegen.ranks import OfRanks, generate_of_ranks, present
+from codegen.ranks import file_of_ranks, generate_of_ranks, present
 from codegen.report import FILE, report
+from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels, targets
 from codegen.trace import trace_command
 from codegen.writing import REMEDY, kernel_files, write_modules
@@ -158,10 +157,10 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
         texts |= kernel_files(out, results, kernels[cache.target])
     if options.check:
         outdated = _outdated(texts)
-        _console().print(_table(results))
+        _console().print(table(results))
         return _said(outdated)
     write_modules(texts, files_read(), options.force)
-    _console().print(_table(results))
+    _console().print(table(results))
     files = ", ".join(result.file for result in results)
     _console().print(f"written to {out}: {files}", soft_wrap=True)
     return DONE
@@ -173,36 +172,20 @@ def _shard(options: argparse.Namespace, order: int) -> int:
         raise QuestionError("which forward is split?", "name it, as in softmax_nll --shard C")
     if _target(options) != TORCH or order != SECOND:
         raise QuestionError(
-            "--shard writes torch code of the first order alone",
-            "leave --target and --order out",
+            "--shard writes torch code of the first order alone", "leave --target and --order out"
         )
-    limit, out, forwards = seconds_of(options.limit), options.out, _forwards(options)
-    end = "_shard_" + "_".join(options.shard).lower()
-    paths = [out / f"{forward.definition.snake}{end}.py" for forward in forwards]
+    forwards, limit = _forwards(options), seconds_of(options.limit)
     if not options.check:
-        _refuse(paths, options)
+        _refuse([options.out / file_of_ranks(f, options.shard) for f in forwards], options)
     found = [generate_of_ranks(forward, options.shard, limit=limit) for forward in forwards]
-    texts = {out / each.file: each.text for each in found}
+    texts = {options.out / each.file: each.text for each in found}
     if options.check:
         return _said(_outdated(texts))
     write_modules(texts, files_read(), options.force)
-    _console().print(_table_of_ranks(found))
-    _console().print(f"written to {out}: {', '.join(each.file for each in found)}", soft_wrap=True)
+    _console().print(table_of_ranks(found))
+    files = ", ".join(each.file for each in found)
+    _console().print(f"written to {options.out}: {files}", soft_wrap=True)
     return DONE
-
-
-def _table_of_ranks(found: Sequence[OfRanks]) -> Table:
-    table = Table(show_lines=True)
-    for title in ("module", "forward tells", "backward tells", "difference to one process"):
-        table.add_column(title, overflow="fold")
-    for each in found:
-        table.add_row(
-            Text(each.file),
-            Text("\n".join(each.forward) or "nothing"),
-            Text("\n".join(each.backward) or "nothing"),
-            Text(f"{each.difference:.1e}"),
-        )
-    return table
 
 
 def _report(options: argparse.Namespace, cache: Cache) -> int:
@@ -288,28 +271,6 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Whoever reads has read enough: for `guarded` to settle, not the end of the program."""
         raise BrokenPipeError
-
-
-def _table(results: Sequence[Emitted]) -> Table:
-    table = Table(show_lines=True)
-    for title, options in {
-        "function": {"no_wrap": True},
-        "closed form": {"overflow": "fold"},
-        "proved": {},
-        "difference to autograd": {"justify": "right"},
-        "time": {"justify": "right", "no_wrap": True},
-    }.items():
-        table.add_column(title, **options)
-    for result in results:
-        quality = result.quality
-        table.add_row(
-            Text(quality.name),
-            Text("\n".join([*quality.closed_form, *quality.unsafe])),
-            Text(quality.proved),
-            Text(f"{quality.difference:.1e}"),
-            Text("unchanged" if result.unchanged else f"{quality.seconds:.2f} s"),
-        )
-    return table
 
 
 def _show_difference(path: Path, text: str) -> bool:

@@ -4,8 +4,9 @@ parts that differ and one that is empty, value for value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from math import prod
 from types import ModuleType
@@ -18,7 +19,7 @@ from codegen.sharding import Sharded
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.oracle import NOTHING, Dims
-from codegen.targets.torch.simulated import Group, Simulated, on_ranks, places
+from codegen.targets.torch.simulated import Simulated, on_ranks
 from derive.notation.definition import Definition
 from derive.notation.layout import Layout
 
@@ -28,55 +29,65 @@ FAR = float("inf")
 
 
 def largest_difference_of_parts(
-    text: str, whole_text: str, definition: Definition, program: Program, sharded: Sharded
+    text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
 ) -> float:
     """The largest difference of anything that a rank returns to its part of what the whole module
     returns, relative to the largest entry. Infinite where one is finite and the other is not.
     """
-    whole, module = load(whole_text, program.name), load(text, sharded.program.name)
+    module = load(text, sharded.program.name)
     module.dist = Simulated()
     found = [0.0]
-    for dims in dims_tried(definition):
-        for shares in SHARES:
-            found += _differences((whole, module), definition, program, sharded, dims, shares)
+    for case in cases(whole, definition, program, sharded):
+        counts = [len(case.cut.shares)] * len(sharded.groups.axes)
+        found += on_ranks(counts, partial(case.difference, module))
     return max(found)
 
 
-def _differences(
-    pair: tuple[ModuleType, ModuleType],
-    definition: Definition,
-    program: Program,
-    sharded: Sharded,
-    dims: Dims,
-    shares: Sequence[int],
-) -> Iterator[float]:
-    whole, module = pair
-    cut = _Cut(sharded, dims, shares)
-    counts = [len(shares)] * len(sharded.groups.axes)
-    layouts = _layouts(program)
-    upstream_layout = program.backward.parameters[0].layout
-    arguments, upstream = _drawn(whole, definition, program, dims)
+def cases(whole: str, definition: Definition, program: Program, sharded: Sharded) -> Iterator[Case]:
+    """Every number of ranks, with every optional argument, and with none."""
+    module = load(whole, program.name)
     every = replace(definition, ignoring=())
-    bare = _drawn(whole, every, program, dims)[0]
-    for name in program.plain.absent if program.plain is not None else ():
-        bare.pop(name, None)
-    for given, compute in ((arguments, _all_of), (bare, _differentiated)):
-        expected = compute(whole, program, given, upstream, {})
-
-        def of_rank(groups: Sequence[Group], place, given=given, compute=compute) -> dict:
-            parameters = [p for p in program.forward.parameters if p.name in given]
-            own = {p.name: cut.part(given[p.name], p.layout, place) for p in parameters}
-            mine = cut.part(upstream, upstream_layout, place)
-            return compute(module, sharded.program, own, mine, _keywords(sharded, groups))
-
-        for place, found in zip(places(counts), on_ranks(counts, of_rank), strict=True):
-            for key, value in found.items():
-                if isinstance(expected[key], Tensor):
-                    wanted = cut.part(expected[key], layouts[key], place)
-                    yield _distance(value, wanted, expected[key])
+    for dims in dims_tried(definition):
+        arguments, upstream = _drawn(module, definition, program, dims)
+        bare = _drawn(module, every, program, dims)[0]
+        for name in program.plain.absent if program.plain is not None else ():
+            bare.pop(name, None)
+        for given, compute in ((arguments, _all_of), (bare, _differentiated)):
+            expected = compute(module, program, given, upstream, {})
+            for shares in SHARES:
+                cut = Cut(sharded, dims, shares)
+                yield Case(program, sharded, cut, given, upstream, compute, expected)
 
 
-def _keywords(sharded: Sharded, groups: Sequence[Group]) -> dict[str, Group]:
+@dataclass(frozen=True)
+class Case:
+    """Arguments, what the module of one process makes of them, and how both are cut."""
+
+    program: Program
+    sharded: Sharded
+    cut: Cut
+    arguments: Mapping[str, object]
+    upstream: Tensor
+    compute: Callable[..., Mapping]
+    expected: Mapping[tuple[str, str], object]
+
+    def difference(self, module: ModuleType, groups: Sequence, place: Sequence[int]) -> float:
+        """How far what the rank at ``place`` computes by ``module`` is from its parts."""
+        program, cut = self.program, self.cut
+        parameters = [p for p in program.forward.parameters if p.name in self.arguments]
+        own = {p.name: cut.part(self.arguments[p.name], p.layout, place) for p in parameters}
+        mine = cut.part(self.upstream, program.backward.parameters[0].layout, place)
+        keywords = _keywords(self.sharded, groups)
+        found = self.compute(module, self.sharded.program, own, mine, keywords)
+        layouts, apart = _layouts(program), [0.0]
+        for key, value in found.items():
+            wanted = self.expected[key]
+            if isinstance(wanted, Tensor):
+                apart.append(_distance(value, cut.part(wanted, layouts[key], place), wanted))
+        return max(apart)
+
+
+def _keywords(sharded: Sharded, groups: Sequence) -> dict[str, object]:
     axes = sharded.groups.axes
     names = ["group"] if len(axes) == 1 else [f"group_{axis.lower()}" for axis in axes]
     return dict(zip(names, groups, strict=True))
@@ -158,11 +169,11 @@ def _distance(value: Tensor, wanted: Tensor, all_of_it: Tensor) -> float:
     return float(apart.nan_to_num(0.0, FAR, FAR).amax()) / largest
 
 
-class _Cut:
+class Cut:
     """Cuts what is whole into the parts of ranks."""
 
     def __init__(self, sharded: Sharded, dims: Dims, shares: Sequence[int]):
-        self.groups, self.dims = sharded.groups, dims
+        self.groups, self.dims, self.shares = sharded.groups, dims, shares
         self.starts: dict[str, list[int]] = {}
         program = sharded.program
         of_code = {code: axis for axis, code in reversed(program.sizes)}

@@ -47,11 +47,12 @@ def _told(sharded: Sharded) -> Iterator[str]:
     for words, pair in pairs:
         for kind in ("forward", "backward"):
             found = collectives(pair.exchanges[kind], kind == "backward")
-            shown = f"{len(found)}: {'; '.join(found)}" if found else "nothing"
+            count = f"{len(found)} collective{'s' * (len(found) > 1)}"
+            shown = f"{count}: {'; '.join(found)}" if found else "nothing"
             yield f"{kind}{words}: {shown}."
     yield (
-        "with the first of these the length of each part; before it a packet with that where it "
-        "is too large for one."
+        "the length of each part travels with the first of these, and what shows that the ranks "
+        "agree; a packet with that goes before one that is too large for it."
     )
 
 

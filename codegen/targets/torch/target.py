@@ -104,7 +104,10 @@ class TorchTarget:
         return self.printed(
             "sharded.py.jinja",
             **values,
-            imports=[line for part, line in (IMPORTS | OF_RANKS).items() if part in text],
+            imports=sorted(
+                (line for part, line in (IMPORTS | OF_RANKS).items() if part in text),
+                key=lambda line: line.startswith("from"),
+            ),
             of_torch=[line for part, line in OF_TORCH.items() if part in text],
             decorators=decorators,
         )

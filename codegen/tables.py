@@ -1,0 +1,49 @@
+"""What is said of modules that were written, as tables on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from codegen.quality import Emitted
+from codegen.ranks import OfRanks
+
+
+def table(results: Sequence[Emitted]) -> Table:
+    """The closed forms, what was proved, and how far the code is from autograd."""
+    found = Table(show_lines=True)
+    for title, options in {
+        "function": {"no_wrap": True},
+        "closed form": {"overflow": "fold"},
+        "proved": {},
+        "difference to autograd": {"justify": "right"},
+        "time": {"justify": "right", "no_wrap": True},
+    }.items():
+        found.add_column(title, **options)
+    for result in results:
+        quality = result.quality
+        found.add_row(
+            Text(quality.name),
+            Text("\n".join([*quality.closed_form, *quality.unsafe])),
+            Text(quality.proved),
+            Text(f"{quality.difference:.1e}"),
+            Text("unchanged" if result.unchanged else f"{quality.seconds:.2f} s"),
+        )
+    return found
+
+
+def table_of_ranks(found: Sequence[OfRanks]) -> Table:
+    """What the ranks tell each other, and how far they are from one process."""
+    table = Table(show_lines=True)
+    for title in ("module", "forward tells", "backward tells", "difference to one process"):
+        table.add_column(title, overflow="fold")
+    for each in found:
+        table.add_row(
+            Text(each.file),
+            Text("\n".join(each.forward) or "nothing"),
+            Text("\n".join(each.backward) or "nothing"),
+            Text(f"{each.difference:.1e}"),
+        )
+    return table

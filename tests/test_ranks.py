@@ -1,0 +1,131 @@
+"""Modules whose axes are split, on the processes of one machine, beside one process."""
+
+import json
+import pickle
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from codegen.driver import beside_of, written
+from codegen.ranks import generate_of_ranks
+from codegen.sharding import sharded
+from codegen.targets import targets
+from derive import derive, forward_from
+from derive.orders import FIRST
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+TOLERANCE = 1e-12
+LONGEST = 120  # seconds that a test of processes may take
+
+# What people split, by axis; all axes of all forwards are compared on threads (test_sharding.py).
+SPLIT = {
+    "softmax": "C",
+    "log_softmax": "C",
+    "masked_softmax": "C",
+    "softmax_nll": "C",
+    "cross_entropy": "C",
+    "cross_entropy_none": "C",
+    "cross_entropy_sum": "C",
+    "cross_entropy_z_loss": "C",
+    "cross_entropy_softcap": "C",
+    "cross_entropy_probabilities": "C",
+    "nll": "C",
+    "batch_norm": "N",
+    "batch_norm_biased": "N",
+    "layer_norm": "C",
+    "rms_norm": "C",
+    "group_norm": "C",
+    "scaled_dot_product_attention": "S",
+    "masked_attention": "S",
+    "biased_attention": "S",
+    "causal_attention": "S",
+    "linear": "K",
+    "info_nce": "N",
+    "embedding": "V",
+    "mlp": "N",
+}
+MORE = [("linear", "H"), ("linear", "N"), ("softmax_nll", "N"), ("cross_entropy", "N")]
+
+
+@cache
+def of_one_process(name: str):
+    forward = forward_from(name)
+    proved = derive(forward)
+    return written(forward, proved, beside_of(proved, order=FIRST))
+
+
+def run(folder: Path, count: int, task: str, wait: int = LONGEST) -> list[dict]:
+    """A task on so many processes, and what each found."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(HERE / "of_ranks.py"), str(folder), str(rank), str(count), task],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+    try:
+        said = [process.communicate(timeout=wait)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert not any(process.returncode for process in processes), "\n".join(said)
+    return [json.loads((folder / f"found_{rank}.json").read_text()) for rank in range(count)]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """The modules that single tests are about."""
+    folder = tmp_path_factory.mktemp("texts")
+    for name, axis in (("softmax_nll", "C"), ("softmax_nll", "N"), ("batch_norm", "N")):
+        found = generate_of_ranks(forward_from(name), [axis])
+        (folder / found.file).write_text(found.text)
+    return folder
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_every_rank_has_its_part_of_what_one_process_computes(tmp_path, half):
+    pairs = [*SPLIT.items(), *MORE][half::2]
+    for name, axis in pairs:
+        program, whole = of_one_process(name)
+        found = sharded(program, [axis])
+        text = targets["torch"].render_sharded(found)
+        (tmp_path / f"{found.program.name}.py").write_text(text)
+        stem = tmp_path / f"{found.program.name}.pkl"
+        stem.write_bytes(pickle.dumps((name, program, found, whole)))
+    for found in run(tmp_path, 4, "gallery"):
+        assert len(found) == len(pairs)
+        assert max(found.values()) <= TOLERANCE, found
+
+
+def test_one_rank_raises_and_all_say_why(texts):
+    found = run(texts, 3, "mistakes")
+    *others, wrong = found
+    assert wrong["label"].startswith("IndexError: softmax_nll_shard_n: labels holds")
+    assert wrong["shape"].startswith("ValueError: softmax_nll_shard_c: logits must have")
+    assert wrong["kind"].startswith("TypeError: softmax_nll_shard_c: logits must be a tensor")
+    for other in others:
+        for what in ("label", "shape", "kind"):
+            assert other[what].startswith("RuntimeError"), other
+            assert f"another rank failed: rank 2: {wrong[what]}" in other[what]
+    for each in found:
+        assert each["everywhere"].startswith("IndexError: softmax_nll_shard_c: labels holds")
+        for what in ("rows", "format", "function"):
+            assert "the ranks differ in what has to be the same" in each[what], each[what]
+        assert each["after"] == ""
+
+
+def test_second_derivatives_are_refused(texts):
+    for found in run(texts, 2, "twice"):
+        assert "once_differentiable" in found["twice"]
+
+
+def test_as_few_collectives_as_there_are_levels(texts):
+    for found in run(texts, 2, "counted"):
+        assert found["softmax_nll_shard_c few"] == ["all_gather", "all_reduce", "backward"]
+        assert found["batch_norm_shard_n few"] == ["all_gather", "backward", "all_gather"]
