@@ -23,6 +23,7 @@ WAIT = timedelta(seconds=60)
 def module_at(path: Path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where the compiler looks for it
     spec.loader.exec_module(module)
     return module
 
@@ -50,7 +51,7 @@ TASKS = {"gallery": gallery}
 
 def main(folder: Path, rank: int, count: int, task: str) -> None:
     torch.set_num_threads(1)
-    store = dist.FileStore(str(folder / "store"), count)
+    store = dist.FileStore(str(folder / f"store_{task}"), count)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=count, timeout=WAIT)
     found = TASKS[task](folder, rank, count)
     (folder / f"found_{rank}.json").write_text(json.dumps(found))

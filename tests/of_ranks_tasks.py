@@ -99,11 +99,104 @@ def counted(folder: Path, rank: int, count: int) -> dict[str, list[str]]:
         along = 1 if name.endswith("c") else 0
         leaf = logits.chunk(count, along)[rank].clone().requires_grad_()
         function = getattr(module, name)
-        output = function(leaf, labels) if along else function(leaf, torch.ones(C).double(), logits[0])
+        output = (
+            function(leaf, labels) if along else function(leaf, torch.ones(C).double(), logits[0])
+        )
         forward, calls[:] = list(calls), []
         output.sum().backward()
         found[f"{name} {sizes}"] = [*forward, "backward", *calls]
     return found
 
 
-TASKS = {"mistakes": mistakes, "twice": twice, "counted": counted}
+def of_torch(folder: Path, rank: int, count: int) -> dict[str, float]:
+    """Beside DistributedDataParallel, with distributed tensors, and with meshes for groups."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    by_c, by_n = (module_at(folder / f"softmax_nll_shard_{axis}.py") for axis in "cn")
+    norm = module_at(folder / "batch_norm_shard_n.py")
+    logits, labels = data()
+    loss, gradient = loss_of(logits, labels)
+    mesh = init_device_mesh("cpu", (count,), mesh_dim_names=("ranks",))
+    apart = {}
+    leaf = distribute_tensor(logits, mesh, [Shard(1)]).requires_grad_()
+    index = distribute_tensor(labels, mesh, [Replicate()])
+    output = by_c.softmax_nll_shard_c(leaf, index)
+    output.backward()
+    assert isinstance(output, DTensor) and output.placements == (Replicate(),)
+    assert leaf.grad.placements == (Shard(1),)
+    apart["distributed tensor"] = float((output.detach().full_tensor() - loss).abs())
+    apart["its gradient"] = float((leaf.grad.full_tensor() - gradient).abs().max())
+
+    rows = distribute_tensor(logits, mesh, [Shard(0)]).requires_grad_()
+    ones = distribute_tensor(torch.ones(C).double(), mesh, [Replicate()]).requires_grad_()
+    y = norm.batch_norm_shard_n(rows, ones, ones * 0)
+    expected = (logits - logits.mean(0)) / torch.sqrt(logits.var(0) + 1e-5)
+    assert y.placements == (Shard(0),)
+    apart["normed"] = float((y.detach().full_tensor() - expected).abs().max())
+
+    part = logits.chunk(count, 1)[rank]
+    for name, group in (
+        ("mesh", mesh),
+        ("dimension", (mesh, "ranks")),
+        ("group", dist.group.WORLD),
+    ):
+        apart[name] = float((by_c.softmax_nll_shard_c(part, labels, group) - loss).abs())
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(C, C).double()
+    own, inputs = torch.nn.parallel.DistributedDataParallel(model), torch.randn(N, C).double()
+    by_n.softmax_nll_shard_n(own(inputs.chunk(count)[rank]), labels.chunk(count)[rank]).backward()
+    averaged = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+    for name, p in model.named_parameters():  # of the loss of all: DDP divides by the ranks
+        apart[f"parallel {name}"] = float((averaged[name] * count - p.grad).abs().max())
+    return apart
+
+
+def two_groups(folder: Path, rank: int, count: int) -> dict[str, float]:
+    """The examples over one group, and the classes over another."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    module = module_at(folder / "softmax_nll_shard_n_c.py")
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("n", "c"))
+    logits, labels = data()
+    loss, gradient = loss_of(logits, labels)
+    row, column = mesh.get_coordinate()
+    own = (slice(0, 4), slice(4, N))[row], (slice(0, 3), slice(3, C))[column]
+    leaf = logits[own].clone().requires_grad_()
+    found = module.softmax_nll_shard_n_c(leaf, labels[own[0]], mesh["n"], mesh["c"])
+    found.backward()
+    apart = {"loss": float((found.detach() - loss).abs())}
+    apart["gradient"] = float((leaf.grad - gradient[own]).abs().max())
+    wrong = labels[own[0]] + 100 * (row == 1)
+    said = raised(lambda: module.softmax_nll_shard_n_c(leaf, wrong, mesh["n"], mesh["c"]))
+    apart["said"] = 0.0 if "outside of 0 .. 7" in said else 1.0
+    said = raised(lambda: module.softmax_nll_shard_n_c(leaf, labels[own[0]]))
+    apart["no groups"] = 0.0 if "group_n" in said else 1.0
+    return apart
+
+
+def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
+    module = module_at(folder / "softmax_nll_shard_c.py")
+    logits, labels = data()
+    loss, gradient = loss_of(logits, labels)
+    leaf = logits.chunk(count, 1)[rank].clone().requires_grad_()
+    found = torch.compile(lambda a, b: module.softmax_nll_shard_c(a * 1, b) * 2)(leaf, labels)
+    found.backward()
+    own = gradient.chunk(count, 1)[rank]
+    return {
+        "loss": float((found.detach() / 2 - loss).abs()),
+        "gradient": float((leaf.grad / 2 - own).abs().max()),
+    }
+
+
+TASKS = {
+    "mistakes": mistakes,
+    "twice": twice,
+    "counted": counted,
+    "of_torch": of_torch,
+    "two_groups": two_groups,
+    "compiled": compiled,
+}

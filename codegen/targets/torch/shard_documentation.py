@@ -61,7 +61,11 @@ def _gradients(sharded: Sharded) -> Iterator[str]:
         if p.role != "input":
             continue
         if any(sharded.groups.split(p.layout)):
-            yield f"d{p.name}: of this rank's part, complete."
+            yield (
+                f"d{p.name}: of this rank's part, and of all that the ranks compute together. What "
+                "is behind it on every rank has to be summed over the ranks; an average, such as "
+                "that of DistributedDataParallel, asks for as many times the loss."
+            )
         else:
             yield (
                 f"d{p.name}: complete, the same on every rank: nothing is left to add up, and an "
@@ -74,6 +78,6 @@ def _edges(program: Program) -> Iterator[str]:
         "Where a rank raises, all raise, with its message; so they do where what has to be the "
         "same differs in its size. A group of which a process has died gives torch's error."
     )
-    yield "RuntimeError where a gradient is differentiated again: that is done once here."
+    yield "NotImplementedError where a gradient is differentiated again (create_graph=True)."
     yield ("float16 and bfloat16 are computed and told in float32, and rounded once at the end.")
     yield f"All else is as in {program.name.split('_shard_')[0]}."

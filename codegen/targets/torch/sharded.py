@@ -18,6 +18,8 @@ from codegen.targets.torch.wrapping import (
     wrapped,
 )
 from derive.language.errors import QuestionError
+from derive.language.symbols import Axes
+from derive.notation.layout import Layout
 
 DEEPER = "    "
 
@@ -69,6 +71,19 @@ class ShardedPage(Functions):
             axis: bool(found - ({"agreed"} if again else set())) for axis, found in kinds.items()
         }
 
+    def places(self, layout: Layout) -> list[str]:
+        """For each group the dimension of a tensor that is split over it, or None: counted from
+        the end behind what stands for several.
+        """
+        split = self.groups.split(layout)
+        several = [i for i, dim in enumerate(layout) if isinstance(dim.axis, Axes)]
+        found = []
+        for axis in self.groups.axes:
+            place = split.index(axis) if axis in split else None
+            behind = place is not None and several and place > several[0]
+            found.append(str(place - len(layout) if behind else place))
+        return found
+
     def kind_of(self, function: Function) -> str:
         return next(kind for kind in FOUR if getattr(self.program, kind) is function)
 
@@ -83,7 +98,9 @@ class ShardedPage(Functions):
             line.replace("\n", f"\n{DEEPER}") if "\n" in line else broken(line, WITHIN)
             for line in lines
         ]
-        return [f"\n{WITHIN}".join([f"with {', '.join(withs)}:", *inside])]
+        groups = ", ".join(f"{group}={group}" for group in self.group.values())
+        several = [f'_apart("{name}", {groups})'] * (len(withs) > 1)
+        return [*several, f"\n{WITHIN}".join([f"with {', '.join(withs)}:", *inside])]
 
     def begun(self, function: Function) -> list[str]:
         """What each group is told of the call: how long the part is, and what all ranks share."""
@@ -188,9 +205,17 @@ class ShardedPage(Functions):
         called = f"{output} = {program.title}Function.apply({given})"
         lines = [f'_without_gradient("{name}", {name})' for name in self.of_role("given")]
         lines += [self.prepared, *self.begun(function), broken(called, WITHIN)]
-        whole = self.printer(function).restored(output, layout)
+        whole = f"{self.printer(function).restored(output, layout)}.to({self.dtype})"
+        groups, overs = ([*of.values()] for of in (self.group, self.over))
+        tensors = [p for p in function.parameters if p.role not in NUMBERS]
+        places = [in_tuple([p.name, *self.places(p.layout)]) for p in tensors]
+        names = ", ".join(p.name for p in tensors)
+        met = f"mesh, {in_tuple(groups)}, ({names},)"
+        given = [f'"{program.name}"', in_tuple(groups), *places]
+        local = wrapped(f"{met} = _local", given, indent=4)
+        returned = [whole, "mesh", in_tuple(self.places(layout)), in_tuple(overs)]
         return Core(
             wrapped(f"def {program.name}", [*self.public_arguments(), *arguments], " -> Tensor:"),
-            tuple(self.within(function, lines, program.name)),
-            f"return {whole}.to({self.dtype})",
+            (local, *self.within(function, lines, program.name)),
+            wrapped("return _distributed", returned, indent=4),
         )

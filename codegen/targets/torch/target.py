@@ -29,7 +29,7 @@ IMPORTS = {  # by what a text holds where it needs them
     "Real)": "from numbers import Real",
     "": "from typing import NamedTuple",
 }
-OF_RANKS = {"math.": "import math", "zlib.": "import zlib"}
+OF_RANKS = {"sys.modules": "import sys", "zlib.": "import zlib"}
 OF_TORCH = {"FakeTensor)": "from torch._subclasses import FakeTensor"}
 
 
@@ -85,6 +85,7 @@ class TorchTarget:
         page, program = ShardedPair(sharded), sharded.program
         values = {
             "title": program.title,
+            "name": program.name,
             "public": page.public(),
             "shapes": page.shapes(program.forward),
             "functions": (page.forward(), page.backward(), page.atoms(), page.chain()),
