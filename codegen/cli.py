@@ -20,7 +20,7 @@ from codegen.emitting import emit_all
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
-from codegen.ranks import file_of_ranks, generate_of_ranks, present
+from codegen.ranks import CHUNK, SHARD, file_of_ranks, generate_of_ranks, present
 from codegen.report import FILE, report
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels, targets
@@ -71,9 +71,16 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         help="write the module for the ranks of a group, over which the axis is split; a second "
         "time for a second axis, over a second group",
     )
+    parser.add_argument(
+        "--chunk",
+        action="append",
+        default=[],
+        metavar="AXIS",
+        help="write the module that computes in chunks of an axis, of which one is held at a time",
+    )
     options = _options(parser, arguments)
-    if options.shard:
-        return guarded(lambda: _shard(options, order_of(options, THIRD)))
+    if options.shard or options.chunk:
+        return guarded(lambda: _in_parts(options, order_of(options, THIRD)))
     return guarded(
         lambda: _generate(options, _cache(options, order_of(options, THIRD), _target(options)))
     )
@@ -150,8 +157,8 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
     results = _emitted(forwards, cache, limit)
     texts = {out / result.file: result.text for result in results}
     for forward in forwards:
-        for axes in present(out, forward):
-            again = generate_of_ranks(forward, axes, limit=limit)
+        for way, axes in present(out, forward):
+            again = generate_of_ranks(forward, axes, limit=limit, way=way)
             texts[out / again.file] = again.text
     if cache.target in kernels:
         texts |= kernel_files(out, results, kernels[cache.target])
@@ -166,18 +173,21 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
     return DONE
 
 
-def _shard(options: argparse.Namespace, order: int) -> int:
-    """Write the modules for the ranks of groups."""
+def _in_parts(options: argparse.Namespace, order: int) -> int:
+    """Write the modules for the ranks of groups, or those that compute in chunks."""
+    way, axes = (SHARD, options.shard) if options.shard else (CHUNK, options.chunk)
+    if options.shard and options.chunk:
+        raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
     if not options.names:
-        raise QuestionError("which forward is split?", "name it, as in softmax_nll --shard C")
+        raise QuestionError("which forward is split?", f"name it before --{way}")
     if _target(options) != TORCH or order != SECOND:
         raise QuestionError(
-            "--shard writes torch code of the first order alone", "leave --target and --order out"
+            f"--{way} writes torch code of the first order alone", "leave --target and --order out"
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
     if not options.check:
-        _refuse([options.out / file_of_ranks(f, options.shard) for f in forwards], options)
-    found = [generate_of_ranks(forward, options.shard, limit=limit) for forward in forwards]
+        _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
+    found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
     texts = {options.out / each.file: each.text for each in found}
     if options.check:
         return _said(_outdated(texts))

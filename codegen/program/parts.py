@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
+from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Load, Value
 
@@ -35,6 +36,6 @@ def is_number(value: Value, numbers: Collection[str]) -> bool:
     """
     if isinstance(value, Load):
         return value.name in numbers
-    if isinstance(value, (Zeros, Positions, Expand, OneHotOf)):
+    if isinstance(value, (Zeros, Positions, Expand, OneHotOf, OwnPositions)):
         return False
     return all(is_number(operand, numbers) for operand in operands(value))

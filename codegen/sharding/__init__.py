@@ -24,8 +24,8 @@ FOUR = ("forward", "backward", "atoms", "chain")
 class Sharded:
     """``program`` has the functions of one rank, under the new name, and no second order.
     ``exchanges`` are the collectives of each function, by its kind; ``shares``: some divide after
-    a sum what was a sum of quotients. ``plain`` is the pair for calls
-    that pass nothing optional, where all ranks see alike whether something is.
+    a sum what was a sum of quotients. ``plain`` is the pair for calls that pass nothing optional,
+    where all ranks see alike whether something is.
     """
 
     program: Program
@@ -35,11 +35,14 @@ class Sharded:
     plain: Sharded | None = None
 
 
-def sharded(program: Program, axes: Sequence[str]) -> Sharded:
-    """Raises `QuestionError` for an axis that there is not, and for what crosses the parts."""
+def sharded(program: Program, axes: Sequence[str], word: str = "shard") -> Sharded:
+    """``word`` stands before the axes in names.
+
+    Raises `QuestionError` for an axis that there is not, and for what crosses the parts.
+    """
     groups = groups_of(program, axes)
-    end = "_".join(["shard", *(axis.lower() for axis in axes)])
-    title = program.title + "".join(["Shard", *(axis.capitalize() for axis in axes)])
+    end = "_".join([word, *(axis.lower() for axis in axes)])
+    title = program.title + "".join([word.capitalize(), *(axis.capitalize() for axis in axes)])
     changed = replace(
         program,
         name=f"{program.name}_{end}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from codegen.arguments import needed
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract, Pick
 from codegen.program.parts import values_in
@@ -276,17 +275,6 @@ class Functions:
             found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
-
-    def public_arguments(self) -> list[str]:
-        """Those of the differentiable function: there a number that has to be passed is passed by
-        name, where a tensor before it may be left out.
-        """
-        parameters = self.program.forward.parameters
-        arguments, needs = [typed(p) for p in parameters], needed(parameters)
-        if not needs:
-            return arguments
-        place = next(i for i, p in enumerate(parameters) if p.name == needs[0].name)
-        return [*arguments[:place], "*", *arguments[place:]]
 
 
 def _deeper(text: str) -> str:

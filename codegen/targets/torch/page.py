@@ -6,7 +6,7 @@ from codegen.program.steps import Fits
 from codegen.targets.torch.autograd import Autograd
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printed import Core, PrintedFunction
-from codegen.targets.torch.wrapping import WITHIN, used, wrapped
+from codegen.targets.torch.wrapping import WITHIN, public, used, wrapped
 
 
 class Page(Autograd):
@@ -35,7 +35,7 @@ class Page(Autograd):
         rounded = f"{output} if {output}.dtype == {self.dtype} else {output}.to({self.dtype})"
         returned = f"return {rounded}"
         return Core(
-            wrapped(f"def {program.name}", self.public_arguments(), " -> Tensor:"),
+            wrapped(f"def {program.name}", public(program.forward.parameters), " -> Tensor:"),
             tuple(used(lines, returned)),
             returned,
         )

@@ -26,6 +26,7 @@ from derive.notation.layout import Layout
 # How many parts, and of each the share of what is there, in sixths: one is empty.
 SHARES = ((6,), (4, 2), (3, 0, 3), (1, 2, 0, 3))
 FAR = float("inf")
+CHUNKS = (1, 2, 3, 100)  # entries: those of a part differ in number, or are all
 
 
 def largest_difference_of_parts(
@@ -43,7 +44,27 @@ def largest_difference_of_parts(
     return max(found)
 
 
-def cases(whole: str, definition: Definition, program: Program, sharded: Sharded) -> Iterator[Case]:
+def largest_difference_of_chunks(
+    text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
+) -> float:
+    """The same of a module that computes in chunks, of 1, 2, 3 and of all entries."""
+    module, found = load(text, sharded.program.name), [0.0]
+    for case in cases(whole, definition, program, sharded, shares=((1,),)):
+        for chunk in CHUNKS:
+            given = case.arguments, case.upstream, {"chunk": chunk}
+            results = _differentiated(module, sharded.program, *given)
+            wanted = {key: case.expected[key] for key in results}
+            found += [_distance(results[key], wanted[key], wanted[key]) for key in results]
+    return max(found)
+
+
+def cases(
+    whole: str,
+    definition: Definition,
+    program: Program,
+    sharded: Sharded,
+    shares: Sequence[Sequence[int]] = SHARES,
+) -> Iterator[Case]:
     """Every number of ranks, with every optional argument, and with none."""
     module = load(whole, program.name)
     every = replace(definition, ignoring=())
@@ -54,8 +75,8 @@ def cases(whole: str, definition: Definition, program: Program, sharded: Sharded
             bare.pop(name, None)
         for given, compute in ((arguments, _all_of), (bare, _differentiated)):
             expected = compute(module, program, given, upstream, {})
-            for shares in SHARES:
-                cut = Cut(sharded, dims, shares)
+            for each in shares:
+                cut = Cut(sharded, dims, each)
                 yield Case(program, sharded, cut, given, upstream, compute, expected)
 
 

@@ -36,6 +36,31 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
     )
 
 
+def chunked_documentation(sharded: Sharded) -> tuple[str, ...]:
+    """The same of a module that computes in chunks."""
+    program, (axis,) = sharded.program, sharded.groups.axes
+    words = (
+        f"It is computed in chunks of {axis}: what lies along {axis} and is no argument and no "
+        "gradient is held for one chunk alone. A chunk is computed again where something of all "
+        "chunks is needed, and for the gradients."
+    )
+    proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
+    edges = (
+        "ValueError where chunk is no whole number above 0.",
+        "NotImplementedError where a gradient is differentiated again (create_graph=True).",
+        "float16 and bfloat16 are computed in float32, and rounded once at the end.",
+        f"All else is as in {program.name.split('_chunk_')[0]}.",
+    )
+    return (
+        *part(safe(program.doc).split("\n") if program.doc else ()),
+        *part(wrap(words, WIDTH)),
+        *part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
+        *part(wrap(f"Proved: {program.proved}.", WIDTH)),
+        *part(["Proved of chunks, of any number and any lengths:", "", *proofs]),
+        *part(["At the edges:", "", *(line for words in edges for line in item(words))]),
+    )
+
+
 def _indented(words: str) -> list[str]:
     return ["\n  ".join(wrap(words, WIDTH))]
 

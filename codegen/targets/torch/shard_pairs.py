@@ -63,8 +63,8 @@ class ShardedPair(ShardedPage):
                 self.plain.kept("_plain_forward"),
                 self.plain.called_back("_plain_backward"),
             )
-            lines = [f"ctx.plain = {self.takes_plain()}", *_either("ctx.plain", short, lines)]
-            gradients = _either("ctx.plain", after, gradients)
+            lines = [f"ctx.plain = {self.takes_plain()}", *either("ctx.plain", short, lines)]
+            gradients = either("ctx.plain", after, gradients)
         places = {name: i for i, name in enumerate(backward.results)}
         returned = [
             f"gradients[{places[f'd{p.name}']}] if ctx.needs_input_grad[{i}] else None"
@@ -114,7 +114,8 @@ class ShardedPair(ShardedPage):
         ]
 
 
-def _either(test: str, lines: Sequence[str], others: Sequence[str]) -> list[str]:
+def either(test: str, lines: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Lines for where a test holds, and for where it does not."""
     return [
         f"if {test}:",
         *(f"    {line}" for line in lines),

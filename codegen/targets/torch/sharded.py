@@ -15,6 +15,7 @@ from codegen.targets.torch.wrapping import (
     WITHIN,
     free,
     in_tuple,
+    public,
     wrapped,
 )
 from derive.language.errors import QuestionError
@@ -214,8 +215,9 @@ class ShardedPage(Functions):
         given = [f'"{program.name}"', in_tuple(groups), *places]
         local = wrapped(f"{met} = _local", given, indent=4)
         returned = [whole, "mesh", in_tuple(self.places(layout)), in_tuple(overs)]
+        parameters = [*public(function.parameters), *arguments]
         return Core(
-            wrapped(f"def {program.name}", [*self.public_arguments(), *arguments], " -> Tensor:"),
+            wrapped(f"def {program.name}", parameters, " -> Tensor:"),
             (local, *self.within(function, lines, program.name)),
             wrapped("return _distributed", returned, indent=4),
         )

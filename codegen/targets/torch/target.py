@@ -12,9 +12,13 @@ from codegen.program import Program
 from codegen.program.steps import NotZero
 from codegen.quality import Counts, Rounding
 from codegen.sharding import Sharded
+from codegen.targets.torch.chunked import ChunkedPage
 from codegen.targets.torch.documentation import documentation
 from codegen.targets.torch.page import Page
-from codegen.targets.torch.shard_documentation import sharded_documentation
+from codegen.targets.torch.shard_documentation import (
+    chunked_documentation,
+    sharded_documentation,
+)
 from codegen.targets.torch.shard_pairs import ShardedPair
 from codegen.targets.torch.traffic import counts
 from derive.notation.definition import Definition
@@ -83,32 +87,42 @@ class TorchTarget:
     def render_sharded(self, sharded: Sharded) -> str:
         """The text of the module for one rank of each group."""
         page, program = ShardedPair(sharded), sharded.program
-        values = {
+        functions = (page.forward(), page.backward(), page.atoms(), page.chain())
+        shared = [self.printed("parts.py.jinja"), self.printed("ranks.py.jinja")]
+        values = {"functions": functions, "cores": page.plain_pair(), "ranks": "\n\n".join(shared)}
+        said = sharded_documentation(sharded)
+        return self.of_parts("sharded.py.jinja", page, program, documentation=said, **values)
+
+    def render_chunked(self, sharded: Sharded) -> str:
+        """The text of the module that computes in chunks."""
+        page, program = ChunkedPage(sharded), sharded.program
+        shared = [self.printed("parts.py.jinja"), self.printed("chunks.py.jinja")]
+        values = {"cores": page.pair_of_lines(), "ranks": "\n\n".join(shared)}
+        said = chunked_documentation(sharded)
+        return self.of_parts("chunked.py.jinja", page, program, documentation=said, **values)
+
+    def of_parts(self, template: str, page: ShardedPair, program: Program, **more: object) -> str:
+        """The text of a module that computes an axis in parts."""
+        values = more | {
             "title": program.title,
             "name": program.name,
             "public": page.public(),
             "shapes": page.shapes(program.forward),
-            "functions": (page.forward(), page.backward(), page.atoms(), page.chain()),
             "asked": page.arguments_asked(),
             "prepared": page.prepared_names,
             "pair": page.pair(),
-            "cores": page.plain_pair(),
-            "ranks": self.printed("ranks.py.jinja"),
             "header": header(program.source, program.source_hash),
-            "documentation": sharded_documentation(sharded),
         }
         nothing = {"imports": (), "of_torch": (), "decorators": ()}
-        called = self.called(self.printed("sharded.py.jinja", **values, **nothing), program.name)
+        called = self.called(self.printed(template, **values, **nothing), program.name)
         decorators = [called.pop(name) for name in DECORATORS if name in called]
         values["ranks"] = "\n\n".join([values["ranks"], *called.values()])
-        text = self.printed("sharded.py.jinja", **values, **nothing | {"decorators": decorators})
+        text = self.printed(template, **values, **nothing | {"decorators": decorators})
+        imports = [line for part, line in (IMPORTS | OF_RANKS).items() if part in text]
         return self.printed(
-            "sharded.py.jinja",
+            template,
             **values,
-            imports=sorted(
-                (line for part, line in (IMPORTS | OF_RANKS).items() if part in text),
-                key=lambda line: line.startswith("from"),
-            ),
+            imports=sorted(imports, key=lambda line: line.startswith("from")),
             of_torch=[line for part, line in OF_TORCH.items() if part in text],
             decorators=decorators,
         )
@@ -149,6 +163,14 @@ class TorchTarget:
         from codegen.targets.torch.shard_check import largest_difference_of_parts
 
         return largest_difference_of_parts(text, whole, definition, program, sharded)
+
+    def difference_of_chunks(
+        self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
+    ) -> float:
+        """How far what is computed in chunks is from what ``whole`` computes."""
+        from codegen.targets.torch.shard_check import largest_difference_of_chunks
+
+        return largest_difference_of_chunks(text, whole, definition, program, sharded)
 
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         from codegen.targets.torch.rounding import rounding

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from codegen.arguments import needed
 from codegen.program import NUMBERS, Parameter
 from codegen.program.values import Value
 from codegen.targets.torch.lines import LONGEST, broken
@@ -37,6 +38,17 @@ def typed(p: Parameter) -> str:
     if p.role == "scalar":
         return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
     return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
+
+
+def public(parameters: Sequence[Parameter]) -> list[str]:
+    """The arguments of a differentiable function: there a number that has to be passed is passed by
+    name, where a tensor before it may be left out.
+    """
+    arguments, needs = [typed(p) for p in parameters], needed(parameters)
+    if not needs:
+        return arguments
+    place = next(i for i, p in enumerate(parameters) if p.name == needs[0].name)
+    return [*arguments[:place], "*", *arguments[place:]]
 
 
 def free(name: str, taken: set[str]) -> str:

@@ -1,0 +1,294 @@
+"""What a rank computes of an axis that is split, on threads in the place of processes: every axis
+of every forward, forwards written for it, and what is refused.
+"""
+
+import pytest
+import sympy
+import torch
+from generating import draw, forward_file, labels, module_from
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from codegen.cli import main
+from codegen.driver import beside_of, written
+from codegen.program.shards import Exchange
+from codegen.ranks import CHUNK, generate_of_ranks
+from codegen.sharding import sharded
+from codegen.sharding.counting import axes_of, collectives_of, told
+from codegen.targets import targets
+from codegen.targets.torch import shard_check
+from derive import derive, forward_from
+from derive.language.errors import QuestionError, UnprovedError
+from derive.notation.library import list_forwards
+from derive.orders import FIRST
+from derive.proving.parts import OfParts, identities
+
+TOLERANCE = 1e-12
+NAMES = [forward.definition.snake for forward in list_forwards()]
+SAMPLES = ["softmax_nll", "var", "group_norm", "info_nce", "embedding", "gru_cell"]
+REFUSED = {("gru_cell", "P"), ("lstm_cell", "P"), ("mlp", "E"), ("rnn_cell", "J")}
+
+
+def of_one_process(forward):
+    proved = derive(forward)
+    return written(forward, proved, beside_of(proved, order=FIRST))
+
+
+def compared(forward, refused=()) -> dict[str, float]:
+    """The largest difference by axis."""
+    program, whole = of_one_process(forward)
+    found = {}
+    for axis in axes_of(program):
+        if axis in refused:
+            with pytest.raises(QuestionError):
+                targets["torch"].render_sharded(sharded(program, [axis]))
+            continue
+        split = sharded(program, [axis])
+        text = targets["torch"].render_sharded(split)
+        found[axis] = targets["torch"].difference_of_parts(
+            text, whole, forward.definition, program, split
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in SAMPLES else pytest.param(n, marks=pytest.mark.thorough) for n in NAMES],
+)
+def test_every_axis_of_every_forward(name):
+    refused = {axis for other, axis in REFUSED if other == name}
+    found = compared(forward_from(name), refused)
+    assert found and max(found.values()) <= TOLERANCE, found
+
+
+OWN = {
+    "Ranking": """
+    x = Input(N, C)
+    t = Input(N)
+    m = Max(x, C)
+    loss = Sum((m - t)**2 * Sum(x, C), N) / N
+""",
+    "Pairs": """
+    x = Input(N, C)
+    y = Input(N, C)
+    M = Axis("M")
+    d = Sum((Rename(x, N, M) - y)**2, C)
+    loss = Sum(exp(-d), N, M) / N**2
+""",
+    "Twice": """
+    x = Input(N, C)
+    mean = Sum(x, N) / N
+    diff = x - mean
+    third = Sum(diff**3, N) / N
+    y = diff * third + Sum(diff**2, N) / N
+""",
+    "Away": """
+    x = Input(N, C)
+    w = Input(C)
+    far = x + 1000
+    y = w * (far - Sum(far, N, C) / (N * C)) / (1 + Sum(far**2, C) / C)
+""",
+    "Ordered": """
+    x = Input(N, C)
+    y = Sum(Piecewise((x, Position(C) < 2), (x**2, True)), C)
+""",
+    "Weighted": """
+    x = Input(N, C)
+    labels = Label(N)
+    w = Input(C)
+    shares = exp(x) / Sum(exp(x), C)
+    loss = -Sum(Sum(OneHot(labels, C) * w, C) * log(Sum(OneHot(labels, C) * shares, C)), N)
+""",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_forwards_of_ones_own(name, tmp_path):
+    forward = forward_from(forward_file(tmp_path, name, OWN[name]))
+    found = compared(forward)
+    assert found and max(found.values()) <= TOLERANCE, found
+
+
+def exchanged(name, *axes, kind="forward"):
+    program, _ = of_one_process(forward_from(name))
+    found = sharded(program, axes)
+    return told((found.plain or found).exchanges[kind], kind == "backward")
+
+
+@pytest.mark.parametrize(
+    "name, axis, forward, backward",
+    [
+        ("softmax_nll", "C", ["largest of N", "sum of N + N"], []),
+        ("cross_entropy", "C", ["largest of N*S", "sum of N*S + N*S"], []),
+        ("batch_norm", "N", ["mean and squares of C + C"], ["sum of C + C"]),
+        ("masked_attention", "S", ["largest of B*T", "sum of B*T + B*T + B*T*F"], None),
+        ("layer_norm", "C", ["mean and squares of N + N"], ["sum of N + N"]),
+        ("linear", "K", ["sum of N*H"], []),
+        ("group_norm", "C", [], []),
+    ],
+)
+def test_as_few_collectives_as_the_mathematics_needs(name, axis, forward, backward):
+    assert list(exchanged(name, axis)) == forward
+    if backward is not None:
+        assert list(exchanged(name, axis, kind="backward")) == backward
+
+
+def test_the_report_has_them():
+    program, _ = of_one_process(forward_from("rnn_cell"))
+    rows = {row.axis: row for row in collectives_of(program)}
+    assert rows["K"].forward == ("sum of N*H",) and not rows["K"].refused
+    assert "under another name" in rows["J"].refused and not rows["J"].forward
+
+
+@pytest.mark.parametrize("name", identities)
+def test_identities_of_parts_are_proved(name):
+    assert identities[name].proved
+
+
+def test_a_wrong_identity_is_not_proved():
+    n, s = sympy.symbols("n s", integer=True, nonnegative=True)
+    i, f = sympy.Symbol("i", integer=True), sympy.Function("f")
+    one_missing = sympy.Sum(f(i), (i, 0, s - 1)) + sympy.Sum(f(i), (i, s + 1, s + n - 1))
+    difference = one_missing - sympy.Sum(f(i), (i, 0, s + n - 1))
+    assert not OfParts("", lambda: (difference,)).proved
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["softmax_nll", "--shard", "Q"], "no argument along an axis 'Q'"),
+        (["softmax_nll", "--shard", "C", "--shard", "C"], "named twice"),
+        (["rnn_cell", "--shard", "J"], "J of rnn_cell is H under another name"),
+        (["lstm_cell", "--shard", "P"], "split H"),
+        (["softmax_nll", "--shard", "C", "--target", "cpp"], "leave --target and --order out"),
+        (["--shard", "C"], "which forward is split"),
+        (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name 2 at most"),
+        (["mlp", "--shard", "E"], "does not see how long a part along E is"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(arguments, words, tmp_path, capsys):
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_module_is_written_checked_and_written_anew(tmp_path, capsys):
+    out = tmp_path / "out"
+    command = ["softmax_nll", "--out", str(out)]
+    assert main([*command, "--shard", "N", "--shard", "C"]) == 0
+    file = out / "softmax_nll_shard_n_c.py"
+    text = file.read_text()
+    assert "group_n=None, group_c=None" in text and "forward: 3 collectives" in text
+    assert main([*command, "--shard", "N", "--shard", "C", "--check"]) == 0
+    file.write_text(text.replace("largest", "smallest"))
+    assert main([*command, "--shard", "N", "--shard", "C", "--check"]) == 1
+    assert main(command) == 0  # what stands there is written with the others
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("over_n.sum((dy * xhat).sum(0), dy.sum(0))", "((dy * xhat).sum(0), dy.sum(0))"),
+        ("(over_n.size - 1)", "(N - 1)"),
+        ("diff = diff + diff_shift", "diff = diff"),
+    ],
+)
+def test_a_wrong_module_is_not_written(right, wrong, tmp_path, monkeypatch, capsys):
+    render = type(targets["torch"]).render_sharded
+
+    def broken(self, split):
+        text = render(self, split)
+        assert right in text, text
+        return text.replace(right, wrong)
+
+    monkeypatch.setattr(type(targets["torch"]), "render_sharded", broken)
+    with pytest.raises(UnprovedError, match="nothing was written"):
+        generate_of_ranks(forward_from("batch_norm"), ["N"])
+
+
+def test_what_rests_on_an_identity_that_is_not_proved_is_not_written(monkeypatch):
+    from codegen.sharding import proofs
+
+    monkeypatch.setattr(proofs, "_proved", lambda name: name != "sum")
+    with pytest.raises(UnprovedError, match="a sum is the sum"):
+        generate_of_ranks(forward_from("softmax_nll"), ["N"])
+
+
+def test_the_shares_have_an_empty_part():
+    assert any(0 in shares for shares in shard_check.SHARES)
+    assert [len(shares) for shares in shard_check.SHARES] == [1, 2, 3, 4]
+    assert Exchange  # the one record of what ranks tell each other
+
+
+LINEAR_NLL = """
+    x = Input(N, K)
+    weight = Input(C, K)
+    bias = Input(C, default=0)
+    labels = Label(N)
+    logits = Sum(x * weight, K) + bias
+    shifted = logits - Max(logits, C)
+    logprobs = shifted - log(Sum(exp(shifted), C))
+    loss = -Sum(OneHot(labels, C) * logprobs, N, C) / N
+"""
+
+
+@pytest.mark.parametrize(
+    "name, axis",
+    [
+        ("softmax_nll", "C"),
+        ("cross_entropy", "C"),
+        ("cross_entropy_none", "C"),
+        ("cross_entropy_probabilities", "C"),
+        ("logsumexp", "C"),
+        ("var", "C"),
+        ("embedding", "V"),
+        ("linear", "K"),
+        ("mlp", "V"),
+        ("mse", "N"),
+    ],
+)
+def test_in_chunks(name, axis):
+    assert generate_of_ranks(forward_from(name), [axis], way=CHUNK).difference <= TOLERANCE
+
+
+def test_in_chunks_nothing_is_held_that_lies_along_the_axis(tmp_path):
+    """A linear layer and a cross entropy: no tensor is as large as the logits, on the way there and
+    back; the gradient of the weight is.
+    """
+    forward = forward_from(forward_file(tmp_path, "LinearNLL", LINEAR_NLL))
+    found = generate_of_ranks(forward, ["C"], way=CHUNK)
+    module = module_from(found.text, tmp_path, "linear_nll_chunk_c")
+    n, k, c, chunk = 40, 3, 50, 8
+    x, weight, bias = draw(n, k), draw(c, k, seed=2), draw(c, seed=3)
+    leaves = [tensor.requires_grad_() for tensor in (x, weight, bias)]
+    index = labels(n, c)
+    largest = [0]
+
+    class Looking(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            for tensor in pytree.tree_leaves(result):
+                if isinstance(tensor, torch.Tensor):
+                    largest[0] = max(largest[0], tensor.numel())
+            return result
+
+    with Looking():
+        loss = module.linear_nll_chunk_c(x, weight, index, bias=bias, chunk=chunk)
+        gradients = torch.autograd.grad(loss, leaves)
+    assert largest[0] == n * chunk
+    logits = x @ weight.T + bias
+    wanted = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, index), leaves)
+    for one, other in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+    with pytest.raises(ValueError, match="chunk must be a whole number above 0, got 0"):
+        module.linear_nll_chunk_c(x, weight, index, chunk=0)
+
+
+@pytest.mark.parametrize(
+    "name, axis, words",
+    [("softmax", "C", "lies along C, so all of it is held"), ("info_nce", "N", "all chunks at")],
+)
+def test_what_has_no_chunks_is_refused(name, axis, words):
+    with pytest.raises(QuestionError, match=words):
+        generate_of_ranks(forward_from(name), [axis], way=CHUNK)
