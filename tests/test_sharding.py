@@ -224,8 +224,8 @@ def test_the_shares_have_an_empty_part():
 LINEAR_NLL = """
     x = Input(N, K)
     weight = Input(C, K)
-    bias = Input(C, default=0)
     labels = Label(N)
+    bias = Input(C, default=0)
     logits = Sum(x * weight, K) + bias
     shifted = logits - Max(logits, C)
     logprobs = shifted - log(Sum(exp(shifted), C))
