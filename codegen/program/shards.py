@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.program.arrays import Gathered, OneHotOf
 from codegen.program.steps import Step
 from codegen.program.values import Value
 from derive.notation.layout import Layout
@@ -101,6 +102,20 @@ class OwnAddAt(Step):
     index: Value
     along: int
     value: Value
+    group: str
+
+
+@dataclass(frozen=True)
+class WholeOneHot(OneHotOf):
+    """A one-hot along all of an axis that is split elsewhere."""
+
+    group: str
+
+
+@dataclass(frozen=True)
+class WholeGathered(Gathered):
+    """Rows that are added along all of an axis that is split elsewhere."""
+
     group: str
 
 

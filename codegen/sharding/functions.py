@@ -70,7 +70,7 @@ class _Writer:
         self.checks_left: tuple[Step, ...] = ()
 
     def steps(self) -> list[Step]:
-        self.checks_left = tuple(self.checks())
+        self.checks_left = tuple(self.lengths.of_part(self.checks()))
         steps = self.function.steps
         met = {found.lines[-1]: found for found in centred(steps, self.groups)}
         skipped = {i for found in met.values() for i in found.lines}
@@ -95,7 +95,7 @@ class _Writer:
             if asked.asks_for_all(step) or (step.name in late and isinstance(step, ABOUT_NUMBERS)):
                 self.found.append(asked.with_all(step))
             elif step in self.function.checks or self.function is forward:
-                yield asked.of_part(step)
+                yield step
 
     def centre(self, found: Centred) -> None:
         """What is measured from a mean: from that of the own part, and then moved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from codegen.program import Function, Program
@@ -14,6 +15,7 @@ from codegen.program.steps import (
     NameSize,
     NotZero,
     Numeric,
+    ReadSizes,
     Refuse,
     Step,
     Within,
@@ -22,7 +24,7 @@ from codegen.program.values import LengthOf, Load, Quotient, SizeOf, Times, Valu
 from codegen.sharding.groups import Groups
 from codegen.sharding.values import rewritten
 from derive.language.errors import QuestionError
-from derive.notation.layout import Layout
+from derive.notation.layout import Dim, Layout
 
 OF_LENGTHS = (Refuse, NotZero, Within, InRange, Default)  # what may ask for a length of all
 ABOUT_NUMBERS = (Default, Numeric, Within)
@@ -48,7 +50,9 @@ class Lengths:
         """
         group = self.groups.of.get(axis) or self.codes.get(self.sizes.get(axis, ""))
         if not group:
-            return SizeOf(axis)
+            made_of = self.of_parts(axis)
+            product = tuple((self.of_axis(part), False) for part in made_of)
+            return Times(product) if made_of else SizeOf(axis)
         if self.sizes[axis] == self.sizes[group]:
             return WholeSize(group)
         parts = self.flattened.get(axis, ())
@@ -63,6 +67,15 @@ class Lengths:
             " is not known",
             "split another axis",
         )
+
+    def of_parts(self, axis: str) -> list[str]:
+        """What an axis is made of, where one behind the first is split: put together it is whole.
+        Nothing for others, and where an argument lies along it, which has the length.
+        """
+        parts = self.flattened.get(axis, [])
+        home = {dim.axis.name for p in self.program.forward.parameters for dim in p.layout}
+        split = any(part in self.groups.of for part in parts[1:])
+        return parts if split and axis not in home else []
 
     def of_all(self, value: Value) -> Value | None:
         """What a length is on all ranks together; None for other values."""
@@ -109,21 +122,47 @@ class Lengths:
             return replace(step, value=rewritten(step.value, self.of_all), bounds=bounds)
         return step
 
-    def of_part(self, step: Step) -> Step:
-        """A check of the arguments of one rank. A dimension along another name of a split axis is
-        as long as all parts together, which is not known there.
+    def of_part(self, checks: Iterable[Step]) -> Iterator[Step]:
+        """Checks of the arguments of one rank. A dimension along another name of a split axis, or
+        along what is put together of it, is as long as all parts: that is not known there, and the
+        length of a part is not read from it.
         """
-        if isinstance(step, NameSize):
-            return replace(step, value=self.divided(step.value))
-        if not isinstance(step, Fits):
-            return step
-        axes = [dim.axis.name for dim in step.dims]
-        other = [a not in self.groups.of and self.sizes[a] in self.codes for a in axes]
-        known = tuple(
-            known and (dim.one or not elsewhere)
-            for dim, known, elsewhere in zip(step.dims, step.known, other, strict=True)
-        )
-        return replace(step, known=known)
+        read = {p.name for p in self.function.parameters}  # of the split lengths, or given
+        for step in checks:
+            if isinstance(step, NameSize):
+                yield replace(step, value=self.divided(step.value))
+            elif isinstance(step, Fits):
+                yield replace(step, known=tuple(map(self._known(read), step.dims, step.known)))
+                missing = [
+                    self._is_of_part(dim) and self.code(dim) not in read for dim in step.dims
+                ]
+                if any(missing) and not step.optional:
+                    yield ReadSizes(step.name, step.dims, tuple(missing))
+                    read |= {self.code(d) for d, new in zip(step.dims, missing, strict=True) if new}
+            elif isinstance(step, ReadSizes):
+                pairs = zip(step.dims, step.new, strict=True)
+                new = [new and self.code(dim) not in self.codes for dim, new in pairs]
+                if any(new):
+                    yield replace(step, new=tuple(new))
+            else:
+                yield step
+
+    def code(self, dim: Dim) -> str:
+        return self.sizes[dim.axis.name]
+
+    def _is_of_part(self, dim: Dim) -> bool:
+        """Whether it is as long as the part that gives a split length its name."""
+        return not dim.one and dim.axis.name in self.groups.of
+
+    def _known(self, read: set[str]) -> Callable[[Dim, bool], bool]:
+        def known(dim: Dim, known: bool) -> bool:
+            if dim.one:
+                return known
+            if self.code(dim) in self.codes:
+                return self._is_of_part(dim) and self.code(dim) in read
+            return known and not self.of_parts(dim.axis.name)
+
+        return known
 
     def divided(self, value: Value) -> Value:
         """A length that another one is divided into. Where an axis is split with the first of the
@@ -137,7 +176,7 @@ class Lengths:
 
     def read(self, checks: list[Step]) -> list[tuple[str, Value]]:
         """The sizes that are read off shapes, with those that ``checks`` name."""
-        found = [(name, self.divided(value)) for name, value in self.function.sizes]
+        found = [(name, self.divided(self.read_off(value))) for name, value in self.function.sizes]
         known = {name for name, _ in found} | {p.name for p in self.function.parameters}
         for axis, code in (pair for step in checks for pair in getattr(step, "axes", ())):
             place = self.place_of(axis)
@@ -145,6 +184,16 @@ class Lengths:
                 found.append((code, place))
                 known.add(code)
         return found
+
+    def read_off(self, value: Value) -> Value:
+        """The length of a part is read where the axis has its own name."""
+        if not isinstance(value, LengthOf):
+            return value
+        axis = self.layouts[value.tensor][value.along].axis.name
+        if axis in self.groups.of or self.sizes[axis] not in self.codes:
+            return value
+        names = [own for own in self.groups.of if self.sizes.get(own) == self.sizes[axis]]
+        return next(filter(None, map(self.place_of, names)), value)
 
     def place_of(self, axis: str) -> LengthOf | None:
         for p in self.function.parameters:

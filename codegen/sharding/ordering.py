@@ -99,7 +99,8 @@ def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
     read, kept = {*results}, []
     for step in reversed(steps):
         mine = line(step)
-        if not isinstance(step, Assign) or step.name in read:
+        told = isinstance(step, Exchange) and step.kind != "agreed"
+        if not (isinstance(step, Assign) or told) or mine.writes & read:
             kept.append(step)
             read |= mine.reads
     return kept[::-1]

@@ -137,6 +137,9 @@ def one_hot(placing: Placing, value: arrays.OneHotOf) -> Placed:
     if group and group not in index.split:
         own = shards.OwnOneHot(index.value, group, dims=value.dims)
         return Placed(own, (*index.split, group))
+    if group:
+        whole = shards.WholeOneHot(index.value, value.size, group, dims=value.dims)
+        return Placed(whole, (*index.split, ""))
     return Placed(with_operands(value, [index.value]), (*index.split, ""))
 
 
@@ -153,11 +156,13 @@ def rows_added(placing: Placing, value: arrays.Gathered) -> Placed:
             raise placing.refusal("adding rows")
         rest = ("",) * (len(value.dims) - 1)
     groups = dict.fromkeys(s for s in index.split if s)
-    group = placing.groups.of.get(value.dims[0].axis.name, "")
-    group = "" if group in groups or group in rest else group
+    over = placing.groups.of.get(value.dims[0].axis.name, "")
+    group = "" if over in groups or over in rest else over
     split = (group, *rest)
     if group:
         made: Value = shards.OwnGathered(index.value, source.value, group, dims=value.dims)
+    elif over:
+        made = shards.WholeGathered(index.value, source.value, over, dims=value.dims)
     else:
         made = with_operands(value, [index.value, source.value])
     return Placed(together(placing, "sum", groups, made), split)

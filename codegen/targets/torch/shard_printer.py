@@ -5,7 +5,7 @@ What the ranks tell each other is a method of ``_Ranks``, which stands at the en
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from codegen.program import arrays, shards, steps, values
@@ -98,6 +98,20 @@ class ShardPrinter(Printer):
         lengths = [self.sizes[dim.axis.name] for dim in value.dims]
         given = [self.text(value.index), self.text(value.source), *lengths]
         return f"{self.over[value.group]}.rows_added({', '.join(given)})", ATOM
+
+    def _WholeOneHot(self, value: shards.WholeOneHot):
+        return self._along_all(value.size, value.group, lambda: self._OneHotOf(value))
+
+    def _WholeGathered(self, value: shards.WholeGathered):
+        axis = value.dims[0].axis.name
+        return self._along_all(axis, value.group, lambda: self._Gathered(value))
+
+    def _along_all(self, axis: str, group: str, printed: Callable[[], tuple[str, int]]):
+        """What is printed where the axis is whole."""
+        part, self.sizes[axis] = self.sizes[axis], f"{self.over[group]}.size"
+        text = printed()
+        self.sizes[axis] = part
+        return text
 
     def _Split(self, value: arrays.Split):
         """A part that is split may be whole here: it is as long as it comes."""

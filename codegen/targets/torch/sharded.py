@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from codegen.program import NUMBERS, Function, Parameter
 from codegen.sharding import FOUR, Sharded
+from codegen.sharding.lengths import Lengths
 from codegen.targets.torch.functions import Functions
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printed import Core, PrintedFunction
@@ -31,6 +32,7 @@ class ShardedPage(Functions):
     def __init__(self, sharded: Sharded):
         super().__init__(sharded.program)
         self.sharded, self.groups = sharded, sharded.groups
+        self.lengths = Lengths(self.program, self.program.forward, self.groups)
         taken = {*self.sizes.values(), *self.dims.values()}
         for function in self.functions:
             taken |= {p.name for p in function.parameters} | {step.name for step in function.steps}
@@ -48,16 +50,16 @@ class ShardedPage(Functions):
         for axis, code in self.sizes.items():
             if axis not in self.groups.of and code in self.whole:  # met under another name
                 printer.sizes[axis] = self.whole[code]
+            made_of = self.lengths.of_parts(axis)
+            if made_of:  # whole, of parts of which one is split
+                product = [self.whole.get(self.sizes[part], self.sizes[part]) for part in made_of]
+                printer.sizes[axis] = f"({' * '.join(product)})"
             group = self.groups.of.get(axis, axis)
             if group != axis and code in given:  # passed as it is on all ranks together
-                others = [self.sizes[part] for part in self.parts(group) if part != axis]
+                parts = self.lengths.flattened[group]
+                others = [self.sizes[part] for part in parts if part != axis]
                 printer.sizes[axis] = f"({' // '.join([self.sizes[group], *others])})"
         return printer
-
-    def parts(self, axis: str) -> list[str]:
-        of_code = {code: name for name, code in reversed(self.program.sizes)}
-        made = {of_code[code]: parts for code, parts in self.program.flattened}
-        return [of_code[part] for part in made.get(axis, ())]
 
     # -- what knows the ranks -----------------------------------------------------
 
