@@ -16,7 +16,6 @@ from codegen.program.steps import (
     Fill,
     InRange,
     NotZero,
-    Refuse,
     SplitLabel,
     Step,
 )
@@ -46,7 +45,7 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
     """Raises `QuestionError` for what crosses the parts of an axis and has no collective."""
     writer = _Writer(program, function, groups)
     found = writer.steps()
-    sizes = writer.lengths.read([step for step in found if isinstance(step, Refuse)])
+    sizes = writer.lengths.read(found)
     steps = tuple(needed(ordered(found), function.results))
     changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
@@ -186,7 +185,7 @@ class _Writer:
         index, value = (self.beside(v, wanted) for v in (step.index, step.value))
         self.forget(step.name)
         placing.defined.pop(step.name, None)
-        group = target[step.along]
+        group = placing.counted(dims[step.along].axis.name, target[step.along])
         if group:
             self.found.append(OwnAddAt(step.name, index, step.along, value, group))
         else:

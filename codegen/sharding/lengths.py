@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from codegen.program import Function, Program
@@ -22,7 +22,7 @@ from codegen.program.steps import (
 )
 from codegen.program.values import LengthOf, Load, Quotient, SizeOf, Times, Value
 from codegen.sharding.groups import Groups
-from codegen.sharding.values import rewritten
+from codegen.sharding.values import rewritten, values_of
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim, Layout
 
@@ -141,7 +141,7 @@ class Lengths:
                     read |= {self.code(d) for d, new in zip(step.dims, missing, strict=True) if new}
             elif isinstance(step, ReadSizes):
                 pairs = zip(step.dims, step.new, strict=True)
-                new = [new and self.code(dim) not in self.codes for dim, new in pairs]
+                new = [new and not self._is_whole(dim) for dim, new in pairs]
                 if any(new):
                     yield replace(step, new=tuple(new))
             else:
@@ -153,6 +153,10 @@ class Lengths:
     def _is_of_part(self, dim: Dim) -> bool:
         """Whether it is as long as the part that gives a split length its name."""
         return not dim.one and dim.axis.name in self.groups.of
+
+    def _is_whole(self, dim: Dim) -> bool:
+        """Whether it is not read off: that of a part is elsewhere, or it is put together."""
+        return self.code(dim) in self.codes or bool(self.of_parts(dim.axis.name))
 
     def _known(self, read: set[str]) -> Callable[[Dim, bool], bool]:
         def known(dim: Dim, known: bool) -> bool:
@@ -174,12 +178,15 @@ class Lengths:
             return replace(value, dividend=self.of_axis(group))
         return Ratio(value.dividend, value.divisor, group) if group else value
 
-    def read(self, checks: list[Step]) -> list[tuple[str, Value]]:
-        """The sizes that are read off shapes, with those that ``checks`` name."""
+    def read(self, steps: Sequence[Step]) -> list[tuple[str, Value]]:
+        """The sizes that are read off shapes, with those that the ``steps`` of a rank name."""
         found = [(name, self.divided(self.read_off(value))) for name, value in self.function.sizes]
         known = {name for name, _ in found} | {p.name for p in self.function.parameters}
-        for axis, code in (pair for step in checks for pair in getattr(step, "axes", ())):
-            place = self.place_of(axis)
+        named = [self.of_axis(axis) for step in steps for axis, _ in getattr(step, "axes", ())]
+        lengths = [v for value in named for v in (value, *values_in(value))]
+        lengths += [v for step in steps for v in values_of(step)]
+        for axis in dict.fromkeys(v.name for v in lengths if isinstance(v, SizeOf)):
+            code, place = self.sizes[axis], self.place_of(axis)
             if code not in known and place is not None:
                 found.append((code, place))
                 known.add(code)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codegen.program.parts import values_in
 from codegen.program.shards import (
     Exchange,
     OwnAddAt,
@@ -33,6 +32,7 @@ from codegen.program.steps import (
     Within,
 )
 from codegen.program.values import Load
+from codegen.sharding.values import values_of
 
 PLACES = (OwnPart, OwnPick, OwnPositions, OwnOneHot, OwnGathered, WholeSize)  # asks for sizes
 WAITING = ("agreed", "largest", "first", "gathered", "moments", "sum")  # who goes first
@@ -52,8 +52,7 @@ class Line:
 
 def line(step: Step) -> Line:
     sent = step.sent if isinstance(step, Exchange) else ()
-    told = [s.value for s in sent if s.value is not None]
-    found = [*values_in(step), *(v for value in told for v in (value, *values_in(value)))]
+    found = [*values_of(step)]
     reads = {v.name for v in found if isinstance(v, Load)}
     writes = {s.name for s in sent} if sent else {step.name}
     if isinstance(step, InRange | Numeric):

@@ -70,6 +70,17 @@ class Placing:
             "split another axis",
         )
 
+    def counted(self, axis: str, group: str) -> str:
+        """The group, where an index along ``axis`` counts what the ranks split.
+
+        Raises `QuestionError` where it counts something else: of what an axis is made of, the ranks
+        know their part of the one that was asked for.
+        """
+        sizes = self.lengths.sizes
+        if group and sizes[axis] != sizes[group]:
+            raise self.refusal(f"an index along {axis}")
+        return group
+
     # -- splitting and gathering ------------------------------------------------
 
     def whole(self, placed: Placed, along: int) -> Placed:
@@ -78,6 +89,7 @@ class Placing:
         if not group:
             return placed
         dims = placed.value.dims
+        self.counted(dims[along].axis.name, group)
         value = self.exchange("gathered", group, placed.value, along, dims)
         return Placed(value, _set(placed.split, along, ""))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from codegen.program.parts import values_in
-from codegen.program.shards import Exchange, OwnAddAt, OwnGathered, OwnPick
+from codegen.program.shards import OwnAddAt, OwnGathered, OwnPick
 from codegen.sharding import Sharded
+from codegen.sharding.values import values_of
 from derive.language.errors import UnprovedError
 from derive.proving.parts import identities
 
@@ -35,17 +35,8 @@ def _names(sharded: Sharded) -> Iterator[str]:
     yield from sorted(kinds & identities.keys())
     for kind in sharded.exchanges:
         steps = getattr(sharded.program, kind).steps
-        values = [v for step in steps for v in (step, *_values(step))]
+        values = [v for step in steps for v in (step, *values_of(step))]
         if any(isinstance(v, PICKED) for v in values):
             yield "pick"
     if sharded.shares:
         yield "share"
-
-
-def _values(step):
-    sent = step.sent if isinstance(step, Exchange) else ()
-    yield from values_in(step)
-    for each in sent:
-        if each.value is not None:
-            yield each.value
-            yield from values_in(each.value)

@@ -96,6 +96,7 @@ def first_largest(placing: Placing, value: arrays.ArgMaxOf) -> Placed:
     split = inner.split[:at] + inner.split[at + 1 :]
     if not inner.split[at]:
         return Placed(with_operands(value, [inner.value]), split)
+    placing.counted(value.operand.dims[at].axis.name, inner.split[at])
     found = placing.exchange("first", inner.split[at], inner.value, at, value.dims)
     return Placed(found, split)
 
@@ -121,19 +122,21 @@ def picked(placing: Placing, value: arrays.Pick) -> Placed:
         split = index.split + _cut(inner.split, at)
     if not group:
         return Placed(with_operands(value, [inner.value, index.value]), split)
+    placing.counted(value.operand.dims[at].axis.name, group)
     own = shards.OwnPick(inner.value, at, index.value, value.rowwise, group, dims=value.dims)
     return Placed(together(placing, "sum", [group], own), split)
 
 
 def positions(placing: Placing, value: arrays.Positions) -> Placed:
-    group = placing.groups.of.get(value.size, "")
+    group = placing.counted(value.size, placing.groups.of.get(value.size, ""))
     if not group:
         return Placed(value, ("",))
     return Placed(shards.OwnPositions(group, dims=value.dims), (group,))
 
 
 def one_hot(placing: Placing, value: arrays.OneHotOf) -> Placed:
-    index, group = placing.placed(value.index), placing.groups.of.get(value.size, "")
+    group = placing.counted(value.size, placing.groups.of.get(value.size, ""))
+    index = placing.placed(value.index)
     if group and group not in index.split:
         own = shards.OwnOneHot(index.value, group, dims=value.dims)
         return Placed(own, (*index.split, group))
@@ -156,7 +159,8 @@ def rows_added(placing: Placing, value: arrays.Gathered) -> Placed:
             raise placing.refusal("adding rows")
         rest = ("",) * (len(value.dims) - 1)
     groups = dict.fromkeys(s for s in index.split if s)
-    over = placing.groups.of.get(value.dims[0].axis.name, "")
+    axis = value.dims[0].axis.name
+    over = placing.counted(axis, placing.groups.of.get(axis, ""))
     group = "" if over in groups or over in rest else over
     split = (group, *rest)
     if group:

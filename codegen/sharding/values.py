@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 
 from codegen.program import values
 from codegen.program.arrays import AsNumber, Own
-from codegen.program.parts import operands
+from codegen.program.parts import operands, values_in
+from codegen.program.shards import Exchange
+from codegen.program.steps import Step
 from codegen.program.values import Value
 from derive.notation.layout import Layout
 
@@ -59,3 +61,12 @@ def rewritten(value: Value, rule: Callable[[Value], Value | None]) -> Value:
         return found
     parts = operands(value)
     return with_operands(value, [rewritten(part, rule) for part in parts]) if parts else value
+
+
+def values_of(step: Step) -> Iterator[Value]:
+    """All values of a step, with what it sends."""
+    yield from values_in(step)
+    for sent in step.sent if isinstance(step, Exchange) else ():
+        if sent.value is not None:
+            yield sent.value
+            yield from values_in(sent.value)

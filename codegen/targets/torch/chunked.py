@@ -55,7 +55,7 @@ class ChunkedPage(ShardedPair):
 
     def printer(self, function: Function) -> ChunkPrinter:
         plain = super().printer(function)
-        printer = ChunkPrinter(plain, self.over, self.whole, self.groups.of)
+        printer = ChunkPrinter(plain, self.over, self.lengths, self.groups.of)
         printer.sizes = plain.sizes
         printer.last = self.last(function)
         return printer

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from codegen.program import arrays, shards, steps, values
 from codegen.program.parts import values_in
+from codegen.sharding.lengths import Lengths
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import ATOM, UNSHIFTED
@@ -17,19 +18,18 @@ from codegen.targets.torch.vocabulary import ATOM, UNSHIFTED
 
 class ShardPrinter(Printer):
     """``over`` are the names of what knows the ranks, by the axes that are split over them;
-    ``whole`` says how long an axis is on all of them, by the name of the length of a part;
-    ``split`` are all axes that are.
+    ``lengths`` says how long an axis is on all of them, and ``split`` which axes are.
     """
 
     def __init__(
         self,
         printer: Printer,
         over: Mapping[str, str],
-        whole: Mapping[str, str],
+        lengths: Lengths,
         split: Collection[str],
     ):
         super().__init__(printer.sizes, printer.numbers, printer.like, printer.around)
-        self.over, self.whole, self.split = over, whole, split
+        self.over, self.lengths, self.split = over, lengths, split
 
     def _Exchange(self, step: shards.Exchange) -> str:
         over = self.over[step.group]
@@ -49,7 +49,7 @@ class ShardPrinter(Printer):
     def _Refuse(self, step: steps.Refuse) -> str:
         if not any(isinstance(v, shards.WholeSize) for v in values_in(step)):
             return super()._Refuse(step)
-        named = tuple((axis, self.whole.get(name, name)) for axis, name in step.axes)
+        named = tuple((axis, self.text(self.lengths.of_axis(axis))) for axis, _ in step.axes)
         return super()._Refuse(replace(step, axes=named))
 
     def in_words(self, size: values.Value) -> str:

@@ -45,7 +45,7 @@ class ShardedPage(Functions):
         self.whole = {self.sizes[axis]: f"{self.over[axis]}.size" for axis in axes}
 
     def printer(self, function: Function) -> ShardPrinter:
-        printer = ShardPrinter(super().printer(function), self.over, self.whole, self.groups.of)
+        printer = ShardPrinter(super().printer(function), self.over, self.lengths, self.groups.of)
         given = {p.name for p in function.parameters}
         for axis, code in self.sizes.items():
             if axis not in self.groups.of and code in self.whole:  # met under another name
@@ -58,7 +58,7 @@ class ShardedPage(Functions):
             if group != axis and code in given:  # passed as it is on all ranks together
                 parts = self.lengths.flattened[group]
                 others = [self.sizes[part] for part in parts if part != axis]
-                printer.sizes[axis] = f"({' // '.join([self.sizes[group], *others])})"
+                printer.sizes[axis] = f"({' // '.join([self.length_of(function, group), *others])})"
         return printer
 
     # -- what knows the ranks -----------------------------------------------------
