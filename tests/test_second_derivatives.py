@@ -278,7 +278,8 @@ def test_the_third_order_of_batch_norm_is_that_of_its_statements():
 @everything
 def test_the_first_order_keeps_nothing_more(emitted):
     """What is kept for the backward is what the closed form reads, and no other tensor. (Of a loss,
-    kernels keep the inputs, and the gradient in the place of what it is computed from.)
+    kernels keep the inputs, and the gradient in the place of what it is computed from; of a pair
+    that keeps less, the inputs too.)
     """
     arguments = emitted.leaves(seed=3)
     kept = []
@@ -414,13 +415,16 @@ def test_it_is_right_by_torchs_own_functions_for_it(name):
 
 @pytest.mark.parametrize("name", SAVING)
 def test_first_derivatives_by_those_functions_are_right(name):
+    """(To be differentiated, what a pair on kernels computes is computed again by the lines.)"""
     function = SAVING[name]
     (expected,) = torch.autograd.grad(function(X), X)
     for vectorize in (False, True):
         jacobian = torch.autograd.functional.jacobian(function, X, vectorize=vectorize)
         torch.testing.assert_close(jacobian, expected)
-    logged = gradient_of(function, X)
-    assert torch.equal(logged.detach(), expected)
+    torch.testing.assert_close(gradient_of(function, X).detach(), expected)
+    with generated.use("torch"):
+        (expected,) = torch.autograd.grad(function(X), X)
+        assert torch.equal(gradient_of(function, X).detach(), expected)
 
 
 def test_a_gradient_of_none_is_none():

@@ -13,9 +13,9 @@ import sys
 import threading
 
 from ._building import FOLDER, NoCompiler, compiler, tell, version
-from ._running import AtOnce, Kernels, Original, OutOfDate, computable, usable
+from ._running import AtOnce, KeepingLess, Kernels, Original, OutOfDate, computable, usable
 
-__all__ = ["AtOnce", "Kernels", "Original", "computable", "usable", "use"]
+__all__ = ["AtOnce", "KeepingLess", "Kernels", "Original", "computable", "usable", "use"]
 TARGETS = ("torch", "cpp")
 
 _lock = threading.RLock()

@@ -181,7 +181,7 @@ class LossWithGradients(torch.autograd.Function):
         if dloss is None:
             return (None,) * (2 + len(ctx.others))
         if ctx.gradients is None or torch.is_grad_enabled() or not computable([dloss]):
-            return (None, None, *LossWithGradients.again(ctx, tensors, dloss))
+            return (None, None, *again(ctx, tensors, ctx.needs_input_grad[2:], dloss))
         gradients, ctx.gradients = ctx.gradients, None
         if dloss.item() != 1:
             for gradient in gradients:
@@ -189,19 +189,83 @@ class LossWithGradients(torch.autograd.Function):
                     gradient.mul_(dloss)
         return (None, None, *gradients)
 
+
+class KeepingLess:
+    """In the place of the autograd function ``original``: a pair of a forward and a backward that
+    hands on what is cheap to compute again; ``plain`` is that where ``takes_plain`` says that
+    nothing optional is passed. None is a pair that there is not.
+    """
+
+    def __init__(self, original, takes_plain, pair, plain):
+        self.original, self.takes_plain = original, takes_plain
+        self.pair, self.plain = pair, plain
+
+    def __getattr__(self, name):
+        return getattr(self.original, name)
+
+    def apply(self, *arguments):
+        if computable([a for a in arguments if isinstance(a, torch.Tensor)]):
+            pair = self.plain if self.takes_plain(*arguments) else self.pair
+            if pair is not None:
+                try:
+                    return PairThatKeepsLess.apply(*pair, self.original, *arguments)
+                except Refused:
+                    pass
+        return self.original.apply(*arguments)
+
+
+class Refused(Exception):
+    """A kernel cannot compute with what it was given."""
+
+
+class PairThatKeepsLess(torch.autograd.Function):
+    """``compute`` returns the output, and tensors and numbers which ``gradients`` takes after what
+    arrives at the output. Where these are differentiated, ``original`` is called.
+    """
+
     @staticmethod
-    def again(ctx, tensors, dloss):
-        arguments, differentiated = list(ctx.others), torch.is_grad_enabled()
-        for place, tensor in zip(ctx.places, tensors, strict=True):
-            arguments[place] = tensor
-        needed = [i for i, wanted in enumerate(ctx.needs_input_grad[2:]) if wanted]
-        with torch.enable_grad():
-            loss = ctx.original.apply(*arguments)[0]
-        inputs = [arguments[i] for i in needed]
-        found = torch.autograd.grad(
-            loss, inputs, dloss, create_graph=differentiated, allow_unused=True
-        )
-        gradients = [None] * len(arguments)
-        for place, gradient in zip(needed, found, strict=True):
-            gradients[place] = gradient
-        return gradients
+    def forward(ctx, compute, gradients, original, *arguments):
+        found = compute(*arguments)
+        if found is None:
+            raise Refused
+        ctx.set_materialize_grads(False)
+        output, tensors, ctx.numbers = found
+        ctx.gradients, ctx.original, ctx.count = gradients, original, len(tensors)
+        ctx.others, ctx.places = list(arguments), []
+        for i, argument in enumerate(arguments):
+            if isinstance(argument, torch.Tensor):
+                ctx.others[i] = None
+                ctx.places.append(i)
+        ctx.save_for_backward(*tensors, *(arguments[i] for i in ctx.places))
+        return (output,)
+
+    @staticmethod
+    def backward(ctx, dy):
+        tensors, needs = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        if dy is None:
+            return (None,) * (3 + len(needs))
+        if not torch.is_grad_enabled() and computable([dy]):
+            found = ctx.gradients(dy, *tensors[: ctx.count], *ctx.numbers, needs)
+            if found is not None:
+                return (None, None, None, *found)
+        return (None, None, None, *again(ctx, tensors[ctx.count :], needs, dy))
+
+
+def again(ctx, tensors, needs, upstream):
+    """The gradients by the original function, of the arguments that it had: ``ctx.others`` with
+    ``tensors`` at ``ctx.places``.
+    """
+    arguments, differentiated = list(ctx.others), torch.is_grad_enabled()
+    for place, tensor in zip(ctx.places, tensors, strict=True):
+        arguments[place] = tensor
+    needed = [i for i, wanted in enumerate(needs) if wanted]
+    with torch.enable_grad():
+        output = ctx.original.apply(*arguments)[0]
+    inputs = [arguments[i] for i in needed]
+    found = torch.autograd.grad(
+        output, inputs, upstream, create_graph=differentiated, allow_unused=True
+    )
+    gradients = [None] * len(arguments)
+    for place, gradient in zip(needed, found, strict=True):
+        gradients[place] = gradient
+    return gradients

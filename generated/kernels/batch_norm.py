@@ -8,21 +8,24 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import batch_norm as _module
+from . import KeepingLess as _KeepingLess
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "eb22ea814eb41959bb92d42508c9d0df8a2e882030bddaefdb834ed039232c2b",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "BatchNormFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 2, 1),
-    "backward_of_dx": (5, 2, 0),
-    "backward_of_dgain": (3, 2, 0),
-    "backward_of_dbias": (2, 2, 0),
-    "backward_of_dgain_dbias": (4, 2, 0),
     "backward": (7, 2, 0),
+    "lean_forward": (7, 2, 1),
+    "lean_backward_of_dx": (7, 2, 0),
+    "lean_backward_of_dgain": (6, 2, 0),
+    "lean_backward_of_dbias": (2, 2, 0),
+    "lean_backward_of_dgain_dbias": (7, 2, 0),
+    "lean_backward": (9, 2, 0),
 }).run
 BatchNormForward = _module.BatchNormForward
 BatchNormGradients = _module.BatchNormGradients
@@ -47,70 +50,9 @@ def _forward(x, gain, bias, eps) -> BatchNormForward:
     return BatchNormForward(y, gain, inv_std, xhat)
 
 
-def _backward_of_dx(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward_of_dx",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormGradients(dx, None, None)
-
-
-def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    _done = _run("backward_of_dgain", (dy.contiguous(), xhat.contiguous(), dgain), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormGradients(None, dgain, None)
-
-
-def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dbias = dy.new_empty(C)
-    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormGradients(None, None, dbias)
-
-
-def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain_dbias",
-        (dy.contiguous(), xhat.contiguous(), dgain, dbias),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormGradients(None, dgain, dbias)
-
-
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if needs[0] and not needs[1] and not needs[2]:
-        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
     if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
@@ -135,3 +77,142 @@ def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
     if not _done:
         return _of._backward(*_given)
     return BatchNormGradients(dx, dgain, dbias)
+
+
+def _lean_forward(x, gain, bias, eps):
+    N = x.shape[0]
+    C = x.shape[1]
+    mean = x.new_empty(1, C)
+    sum_2 = x.new_empty(C)
+    inv_std = x.new_empty(1, C)
+    y = x.new_empty(N, C)
+    _done = _run(
+        "lean_forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
+        (C, N, eps),
+    )
+    if not _done:
+        return None
+    return (y, (gain, inv_std, mean, sum_2, x), ())
+
+
+def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "lean_backward_of_dx",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dx,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (dx, None, None, None)
+
+
+def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "lean_backward_of_dgain",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dgain,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (None, dgain, None, None)
+
+
+def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dbias = dy.new_empty(C)
+    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (C, N))
+    if not _done:
+        return None
+    return (None, None, dbias, None)
+
+
+def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    _done = _run(
+        "lean_backward_of_dgain_dbias",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dgain,
+            dbias,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (None, dgain, dbias, None)
+
+
+def _lean_backward(dy, gain, inv_std, mean, sum_2, x, needs):
+    if needs[0] and not needs[1] and not needs[2]:
+        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
+    N = dy.shape[0]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "lean_backward",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dgain,
+            dbias,
+            dx,
+        ),
+        (C, N),
+    )
+    if not _done:
+        return None
+    return (dx, dgain, dbias, None)
+
+
+def _takes_plain(x, gain, bias, eps) -> bool:
+    return False
+
+
+BatchNormFunction = _KeepingLess(
+    _of.BatchNormFunction,
+    _takes_plain,
+    (_lean_forward, _lean_backward),
+    None,
+)

@@ -8,21 +8,24 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import batch_norm_biased as _module
+from . import KeepingLess as _KeepingLess
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "4de4fd994952ad1e4a73ce46849649e6cfdf31166741cad5780971959a6374ce",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "BatchNormBiasedFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 3, 1),
-    "backward_of_dx": (5, 3, 0),
-    "backward_of_dgain": (3, 3, 0),
-    "backward_of_dbias": (2, 3, 0),
-    "backward_of_dgain_dbias": (4, 3, 0),
     "backward": (7, 3, 0),
+    "lean_forward": (7, 3, 1),
+    "lean_backward_of_dx": (7, 3, 0),
+    "lean_backward_of_dgain": (6, 3, 0),
+    "lean_backward_of_dbias": (2, 3, 0),
+    "lean_backward_of_dgain_dbias": (7, 3, 0),
+    "lean_backward": (9, 3, 0),
     "plain_forward": (3, 3, 1),
     "plain_backward": (4, 3, 0),
 }).run
@@ -54,74 +57,9 @@ def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
     return BatchNormBiasedForward(y, gain, inv_std, xhat)
 
 
-def _backward_of_dx(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "backward_of_dx",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormBiasedGradients(dx, None, None)
-
-
-def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    _done = _run("backward_of_dgain", (dy.contiguous(), xhat.contiguous(), dgain), (C, N, S))
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormBiasedGradients(None, dgain, None)
-
-
-def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dbias = dy.new_empty(C)
-    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N, S))
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormBiasedGradients(None, None, dbias)
-
-
-def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain_dbias",
-        (dy.contiguous(), xhat.contiguous(), dgain, dbias),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormBiasedGradients(None, dgain, dbias)
-
-
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if needs[0] and not needs[1] and not needs[2]:
-        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
     if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
@@ -147,6 +85,143 @@ def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
     if not _done:
         return _of._backward(*_given)
     return BatchNormBiasedGradients(dx, dgain, dbias)
+
+
+def _lean_forward(x, gain, bias, eps):
+    N = x.shape[0]
+    C = x.shape[1]
+    S = x.shape[2]
+    if gain is None:
+        gain = x.new_full((), 1).expand(C)
+    if bias is None:
+        bias = x.new_full((), 0).expand(C)
+    mean = x.new_empty(1, C, 1)
+    sum_2 = x.new_empty(C)
+    inv_std = x.new_empty(1, C, 1)
+    y = x.new_empty(N, C, S)
+    _done = _run(
+        "lean_forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
+        (C, N, S, eps),
+    )
+    if not _done:
+        return None
+    return (y, (gain, inv_std, mean, sum_2, x), ())
+
+
+def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dx = dy.new_empty(N, C, S)
+    _done = _run(
+        "lean_backward_of_dx",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dx,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (dx, None, None, None)
+
+
+def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "lean_backward_of_dgain",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dgain,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (None, dgain if needs[1] else None, None, None)
+
+
+def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dbias = dy.new_empty(C)
+    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (C, N, S))
+    if not _done:
+        return None
+    return (None, None, dbias if needs[2] else None, None)
+
+
+def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    _done = _run(
+        "lean_backward_of_dgain_dbias",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dgain,
+            dbias,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (None, dgain if needs[1] else None, dbias if needs[2] else None, None)
+
+
+def _lean_backward(dy, gain, inv_std, mean, sum_2, x, needs):
+    if needs[0] and not needs[1] and not needs[2]:
+        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
+    N = dy.shape[0]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    dgain = dy.new_empty(C)
+    dbias = dy.new_empty(C)
+    dx = dy.new_empty(N, C, S)
+    _done = _run(
+        "lean_backward",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dgain,
+            dbias,
+            dx,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (dx, dgain if needs[1] else None, dbias if needs[2] else None, None)
 
 
 def _plain_forward(x, eps) -> tuple:
@@ -180,3 +255,15 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     if not _done:
         return _of._plain_backward(*_given)
     return (dx, None, None)
+
+
+def _takes_plain(x, gain, bias, eps) -> bool:
+    return gain is None and bias is None
+
+
+BatchNormBiasedFunction = _KeepingLess(
+    _of.BatchNormBiasedFunction,
+    _takes_plain,
+    (_lean_forward, _lean_backward),
+    None,
+)

@@ -191,227 +191,6 @@ extern "C" int forward(
     return DONE;
 } CAUGHT
 
-static int backward_of_dlogits_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    const auto steady_4 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(logprobs[(i_N) * size_C + i_C])));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dlogits(
-    const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dlogits_without_S(dlosses, logprobs, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, threads);
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_3 = weight[i_C];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dtarget_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, weight, dtarget, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = dlosses[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (((number_1 * weight[i_C]) * steady_2) * logprobs[(i_N) * size_C + i_C]);
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dtarget_without_S(dlosses, logprobs, weight, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // dtarget
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, weight, dtarget, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_2 = (number_1 * weight[i_C]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dtarget_now = ((steady_2 * dlosses[(i_N) * size_S + i_S]) * logprobs[((i_N) * size_C + i_C) * size_S + i_S]);
-                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
 static int backward_without_S(
     const Real* __restrict dlosses,
     const Real* __restrict logprobs,
@@ -552,29 +331,34 @@ extern "C" int backward(
     return DONE;
 } CAUGHT
 
-static int plain_forward_without_S(
+static int lean_forward_without_S(
     const Real* __restrict logits,
     const Real* __restrict target,
-    Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict peak_1,
+    Real* __restrict sum_2,
     Real* __restrict losses,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
+    const double label_smoothing,
     const int threads
 ) {
-    // logprobs, losses
+    // peak_1, sum_2, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, logprobs, losses, size_C, rows)
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, peak_1, sum_2, losses, size_C, label_smoothing, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             for (int64_t row = begin; row < end; ++row) {
                 const int64_t i_N = row;
                 Real peak_1_raw_now = -infinity;
@@ -588,32 +372,33 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                const Real peak_1_here = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                peak_1[i_N] = peak_1_here;
                 double sum_2_added = 0;
                 {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                    const auto steady_3 = peak_1_here;
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_2_now = 0;
                         #pragma omp simd reduction(+:sum_2_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_3));
                         }
                         sum_2_added += sum_2_now;
                     }
                 }
                 const Real sum_2_here = Real(sum_2_added);
+                sum_2[i_N] = sum_2_here;
                 double sum_3_added = 0;
                 {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_2 = log(sum_2_here);
+                    const auto steady_3 = peak_1_here;
+                    const auto steady_4 = log(sum_2_here);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_3_now = 0;
                         #pragma omp simd reduction(+:sum_3_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real logprobs_now = ((logits[(i_N) * size_C + i_C] - steady_1) - steady_2);
-                            logprobs[(i_N) * size_C + i_C] = logprobs_now;
-                            sum_3_now += (logprobs_now * target[(i_N) * size_C + i_C]);
+                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_3) - steady_4)) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
                         }
                         sum_3_added += sum_3_now;
                     }
@@ -629,34 +414,37 @@ static int plain_forward_without_S(
     return DONE;
 }
 
-extern "C" int plain_forward(
+extern "C" int lean_forward(
     const Real* __restrict logits,
     const Real* __restrict target,
-    Real* __restrict logprobs,
+    const Real* __restrict weight,
+    Real* __restrict peak_1,
+    Real* __restrict sum_2,
     Real* __restrict losses,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
+    const double label_smoothing,
     const int threads
 ) try {
-    if (size_S == 1) return plain_forward_without_S(logits, target, logprobs, losses, size_C, size_N, size_S, threads);
-    // logprobs, losses
+    if (size_S == 1) return lean_forward_without_S(logits, target, weight, peak_1, sum_2, losses, size_C, size_N, size_S, label_smoothing, threads);
+    // peak_1, sum_2, losses
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, logprobs, losses, size_C, size_S, rows)
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, peak_1, sum_2, losses, size_C, size_S, label_smoothing, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
             const int64_t count = omp_get_num_threads();
             const int64_t begin = rows * thread / count;
             const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((1.0 - label_smoothing));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
             Scratch<Real> peak_1_raw_memory(size_S, 0);
             Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
             Scratch<Real> sum_2_block_memory(size_S, 0);
             Real* __restrict sum_2_block = sum_2_block_memory.entries;
             Scratch<double> sum_2_total_memory(size_S, 0);
@@ -678,6 +466,13 @@ extern "C" int plain_forward(
                         }
                     }
                 }
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real peak_1_now = choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S]);
+                        peak_1[(i_N) * size_S + i_S] = peak_1_now;
+                    }
+                }
                 sum_2_total_memory.fill(0);
                 {
                     for (int64_t block = 0; block < size_C; block += 64) {
@@ -686,7 +481,7 @@ extern "C" int plain_forward(
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]));
                             }
                         }
                         add_block(sum_2_block_memory, sum_2_total);
@@ -694,7 +489,7 @@ extern "C" int plain_forward(
                 }
                 {
                     for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
+                        sum_2[(i_N) * size_S + i_S] = Real(sum_2_total[i_S]);
                 }
                 sum_3_total_memory.fill(0);
                 {
@@ -702,11 +497,10 @@ extern "C" int plain_forward(
                         const int64_t stop = smaller_size(block + 64, size_C);
                         sum_3_block_memory.fill(0);
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_3 = weight[i_C];
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
-                                logprobs[((i_N) * size_C + i_C) * size_S + i_S] = logprobs_now;
-                                sum_3_block[i_S] += (logprobs_now * target[((i_N) * size_C + i_C) * size_S + i_S]);
+                                sum_3_block[i_S] += ((steady_3 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S]))) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
                             }
                         }
                         add_block(sum_3_block_memory, sum_3_total);
@@ -731,9 +525,577 @@ extern "C" int plain_forward(
     return DONE;
 } CAUGHT
 
-static int plain_backward_of_dlogits_without_S(
+static int lean_backward_of_dlogits_without_S(
     const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, size_C, label_smoothing, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_added = 0;
+                {
+                    const auto steady_3 = dlosses[i_N];
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                {
+                    const auto steady_3 = dlosses[i_N];
+                    const auto steady_4 = sum_1_here;
+                    const auto steady_5 = peak_1[i_N];
+                    const auto steady_6 = log(sum_2[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(((logits[(i_N) * size_C + i_C] - steady_5) - steady_6))));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward_of_dlogits(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_of_dlogits_without_S(dlosses, logits, peak_1, sum_2, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, threads);
+    // dlogits
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_3 = weight[i_C];
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_3 = weight[i_C];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))));
+                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_of_dtarget_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, weight, dtarget, size_C, label_smoothing, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_2 = dlosses[i_N];
+                    const auto steady_3 = peak_1[i_N];
+                    const auto steady_4 = log(sum_2[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dtarget_now = (((number_1 * weight[i_C]) * steady_2) * ((logits[(i_N) * size_C + i_C] - steady_3) - steady_4));
+                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward_of_dtarget(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
+    const Real* __restrict weight,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_of_dtarget_without_S(dlosses, logits, peak_1, sum_2, weight, dtarget, size_C, size_N, size_S, label_smoothing, threads);
+    // dtarget
+    {
+        const int64_t rows = size_N * size_C;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, weight, dtarget, size_C, size_S, label_smoothing, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_C = row % size_C;
+                const int64_t i_N = (row / size_C);
+                {
+                    const auto steady_2 = (number_1 * weight[i_C]);
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real dtarget_now = ((steady_2 * dlosses[(i_N) * size_S + i_S]) * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])));
+                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) {
+    // dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_added = 0;
+                {
+                    const auto steady_3 = dlosses[i_N];
+                    const auto steady_4 = peak_1[i_N];
+                    const auto steady_5 = log(sum_2[i_N]);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
+                            const Real dtarget_now = (((number_1 * weight[i_C]) * steady_3) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
+                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                {
+                    const auto steady_3 = dlosses[i_N];
+                    const auto steady_4 = sum_1_here;
+                    const auto steady_5 = peak_1[i_N];
+                    const auto steady_6 = log(sum_2[i_N]);
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(((logits[(i_N) * size_C + i_C] - steady_5) - steady_6))));
+                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
+    const Real* __restrict target,
+    const Real* __restrict weight,
+    Real* __restrict dlogits,
+    Real* __restrict dtarget,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const double label_smoothing,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_without_S(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
+    // dlogits, dtarget
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((label_smoothing - 1.0));
+            const Real number_2 = Real((label_smoothing / double(size_C)));
+            Scratch<Real> sum_1_memory(size_S, 0);
+            Real* __restrict sum_1 = sum_1_memory.entries;
+            Scratch<Real> sum_1_block_memory(size_S, 0);
+            Real* __restrict sum_1_block = sum_1_block_memory.entries;
+            Scratch<double> sum_1_total_memory(size_S, 0);
+            double* __restrict sum_1_total = sum_1_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                sum_1_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_1_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            const auto steady_3 = weight[i_C];
+                            const auto steady_4 = (number_1 * steady_3);
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
+                                const Real dtarget_now = ((steady_4 * dlosses[(i_N) * size_S + i_S]) * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])));
+                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
+                            }
+                        }
+                        add_block(sum_1_block_memory, sum_1_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_1[i_S] = Real(sum_1_total[i_S]);
+                }
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const auto steady_3 = weight[i_C];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))));
+                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_lean_forward_without_S(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict peak_1,
+    Real* __restrict sum_2,
+    Real* __restrict losses,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) {
+    // peak_1, sum_2, losses
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, peak_1, sum_2, losses, size_C, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                Real peak_1_raw_now = -infinity;
+                int peak_1_raw_unordered = 0;
+                {
+                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
+                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
+                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
+                    }
+                }
+                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
+                const Real peak_1_here = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
+                peak_1[i_N] = peak_1_here;
+                double sum_2_added = 0;
+                {
+                    const auto steady_1 = peak_1_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_added);
+                sum_2[i_N] = sum_2_here;
+                double sum_3_added = 0;
+                {
+                    const auto steady_1 = peak_1_here;
+                    const auto steady_2 = log(sum_2_here);
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
+                        }
+                        sum_3_added += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_added);
+                const Real losses_here = (-sum_3_here);
+                losses[i_N] = losses_here;
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int plain_lean_forward(
+    const Real* __restrict logits,
+    const Real* __restrict target,
+    Real* __restrict peak_1,
+    Real* __restrict sum_2,
+    Real* __restrict losses,
+    const int64_t size_C,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int threads
+) try {
+    if (size_S == 1) return plain_lean_forward_without_S(logits, target, peak_1, sum_2, losses, size_C, size_N, size_S, threads);
+    // peak_1, sum_2, losses
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(logits, target, peak_1, sum_2, losses, size_C, size_S, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            Scratch<Real> peak_1_raw_memory(size_S, 0);
+            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
+            Scratch<Real> sum_2_block_memory(size_S, 0);
+            Real* __restrict sum_2_block = sum_2_block_memory.entries;
+            Scratch<double> sum_2_total_memory(size_S, 0);
+            double* __restrict sum_2_total = sum_2_total_memory.entries;
+            Scratch<Real> sum_3_memory(size_S, 0);
+            Real* __restrict sum_3 = sum_3_memory.entries;
+            Scratch<Real> sum_3_block_memory(size_S, 0);
+            Real* __restrict sum_3_block = sum_3_block_memory.entries;
+            Scratch<double> sum_3_total_memory(size_S, 0);
+            double* __restrict sum_3_total = sum_3_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                peak_1_raw_memory.fill(-infinity);
+                {
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
+                        }
+                    }
+                }
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real peak_1_now = choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S]);
+                        peak_1[(i_N) * size_S + i_S] = peak_1_now;
+                    }
+                }
+                sum_2_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_2_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]));
+                            }
+                        }
+                        add_block(sum_2_block_memory, sum_2_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_2[(i_N) * size_S + i_S] = Real(sum_2_total[i_S]);
+                }
+                sum_3_total_memory.fill(0);
+                {
+                    for (int64_t block = 0; block < size_C; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_C);
+                        sum_3_block_memory.fill(0);
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            #pragma omp simd
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
+                            }
+                        }
+                        add_block(sum_3_block_memory, sum_3_total);
+                    }
+                }
+                {
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
+                        sum_3[i_S] = Real(sum_3_total[i_S]);
+                }
+                {
+                    #pragma omp simd
+                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                        const Real losses_now = (-sum_3[i_S]);
+                        losses[(i_N) * size_S + i_S] = losses_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_lean_backward_of_dlogits_without_S(
+    const Real* __restrict dlosses,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
     const Real* __restrict target,
     Real* __restrict dlogits,
     const int64_t size_C,
@@ -747,7 +1109,7 @@ static int plain_backward_of_dlogits_without_S(
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, size_C, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, size_C, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -771,10 +1133,12 @@ static int plain_backward_of_dlogits_without_S(
                 const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (dlosses[i_N] * sum_1_here);
-                    const auto steady_2 = dlosses[i_N];
+                    const auto steady_2 = peak_1[i_N];
+                    const auto steady_3 = log(sum_2[i_N]);
+                    const auto steady_4 = dlosses[i_N];
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((steady_1 * exp(logprobs[(i_N) * size_C + i_C])) - (steady_2 * target[(i_N) * size_C + i_C]));
+                        const Real dlogits_now = ((steady_1 * exp(((logits[(i_N) * size_C + i_C] - steady_2) - steady_3))) - (steady_4 * target[(i_N) * size_C + i_C]));
                         dlogits[(i_N) * size_C + i_C] = dlogits_now;
                     }
                 }
@@ -786,9 +1150,11 @@ static int plain_backward_of_dlogits_without_S(
     return DONE;
 }
 
-extern "C" int plain_backward_of_dlogits(
+extern "C" int plain_lean_backward_of_dlogits(
     const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
     const Real* __restrict target,
     Real* __restrict dlogits,
     const int64_t size_C,
@@ -796,14 +1162,14 @@ extern "C" int plain_backward_of_dlogits(
     const int64_t size_S,
     const int threads
 ) try {
-    if (size_S == 1) return plain_backward_of_dlogits_without_S(dlosses, logprobs, target, dlogits, size_C, size_N, size_S, threads);
+    if (size_S == 1) return plain_lean_backward_of_dlogits_without_S(dlosses, logits, peak_1, sum_2, target, dlogits, size_C, size_N, size_S, threads);
     // dlogits
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, size_C, size_S, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, size_C, size_S, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -840,7 +1206,7 @@ extern "C" int plain_backward_of_dlogits(
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
+                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
                             dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
                         }
                     }
@@ -853,9 +1219,11 @@ extern "C" int plain_backward_of_dlogits(
     return DONE;
 } CAUGHT
 
-static int plain_backward_of_dtarget_without_S(
+static int plain_lean_backward_of_dtarget_without_S(
     const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
     Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
@@ -868,7 +1236,7 @@ static int plain_backward_of_dtarget_without_S(
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, dtarget, size_C, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, dtarget, size_C, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -879,9 +1247,11 @@ static int plain_backward_of_dtarget_without_S(
                 const int64_t i_N = row;
                 {
                     const auto steady_1 = dlosses[i_N];
+                    const auto steady_2 = peak_1[i_N];
+                    const auto steady_3 = log(sum_2[i_N]);
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (-(steady_1 * logprobs[(i_N) * size_C + i_C]));
+                        const Real dtarget_now = (-(steady_1 * ((logits[(i_N) * size_C + i_C] - steady_2) - steady_3)));
                         dtarget[(i_N) * size_C + i_C] = dtarget_now;
                     }
                 }
@@ -893,23 +1263,25 @@ static int plain_backward_of_dtarget_without_S(
     return DONE;
 }
 
-extern "C" int plain_backward_of_dtarget(
+extern "C" int plain_lean_backward_of_dtarget(
     const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
     Real* __restrict dtarget,
     const int64_t size_C,
     const int64_t size_N,
     const int64_t size_S,
     const int threads
 ) try {
-    if (size_S == 1) return plain_backward_of_dtarget_without_S(dlosses, logprobs, dtarget, size_C, size_N, size_S, threads);
+    if (size_S == 1) return plain_lean_backward_of_dtarget_without_S(dlosses, logits, peak_1, sum_2, dtarget, size_C, size_N, size_S, threads);
     // dtarget
     {
         const int64_t rows = size_N * size_C;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, dtarget, size_C, size_S, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, dtarget, size_C, size_S, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -922,7 +1294,7 @@ extern "C" int plain_backward_of_dtarget(
                 {
                     #pragma omp simd
                     for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * logprobs[((i_N) * size_C + i_C) * size_S + i_S]));
+                        const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S]))));
                         dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
                     }
                 }
@@ -934,9 +1306,11 @@ extern "C" int plain_backward_of_dtarget(
     return DONE;
 } CAUGHT
 
-static int plain_backward_without_S(
+static int plain_lean_backward_without_S(
     const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
     const Real* __restrict target,
     Real* __restrict dlogits,
     Real* __restrict dtarget,
@@ -951,7 +1325,7 @@ static int plain_backward_without_S(
         const int64_t work = size_C * size_N;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, dtarget, size_C, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, size_C, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -963,13 +1337,15 @@ static int plain_backward_without_S(
                 double sum_1_added = 0;
                 {
                     const auto steady_1 = dlosses[i_N];
+                    const auto steady_2 = peak_1[i_N];
+                    const auto steady_3 = log(sum_2[i_N]);
                     for (int64_t block = 0; block < size_C; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_C);
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
                             sum_1_now += target[(i_N) * size_C + i_C];
-                            const Real dtarget_now = (-(steady_1 * logprobs[(i_N) * size_C + i_C]));
+                            const Real dtarget_now = (-(steady_1 * ((logits[(i_N) * size_C + i_C] - steady_2) - steady_3)));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }
                         sum_1_added += sum_1_now;
@@ -978,10 +1354,12 @@ static int plain_backward_without_S(
                 const Real sum_1_here = Real(sum_1_added);
                 {
                     const auto steady_1 = (dlosses[i_N] * sum_1_here);
-                    const auto steady_2 = dlosses[i_N];
+                    const auto steady_2 = peak_1[i_N];
+                    const auto steady_3 = log(sum_2[i_N]);
+                    const auto steady_4 = dlosses[i_N];
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((steady_1 * exp(logprobs[(i_N) * size_C + i_C])) - (steady_2 * target[(i_N) * size_C + i_C]));
+                        const Real dlogits_now = ((steady_1 * exp(((logits[(i_N) * size_C + i_C] - steady_2) - steady_3))) - (steady_4 * target[(i_N) * size_C + i_C]));
                         dlogits[(i_N) * size_C + i_C] = dlogits_now;
                     }
                 }
@@ -993,9 +1371,11 @@ static int plain_backward_without_S(
     return DONE;
 }
 
-extern "C" int plain_backward(
+extern "C" int plain_lean_backward(
     const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
+    const Real* __restrict logits,
+    const Real* __restrict peak_1,
+    const Real* __restrict sum_2,
     const Real* __restrict target,
     Real* __restrict dlogits,
     Real* __restrict dtarget,
@@ -1004,14 +1384,14 @@ extern "C" int plain_backward(
     const int64_t size_S,
     const int threads
 ) try {
-    if (size_S == 1) return plain_backward_without_S(dlosses, logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads);
+    if (size_S == 1) return plain_lean_backward_without_S(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, size_C, size_N, size_S, threads);
     // dlogits, dtarget
     {
         const int64_t rows = size_N;
         const int64_t work = size_C * size_N * size_S;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, dlogits, dtarget, size_C, size_S, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, size_C, size_S, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -1035,7 +1415,7 @@ extern "C" int plain_backward(
                             #pragma omp simd
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
                                 sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                                const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * logprobs[((i_N) * size_C + i_C) * size_S + i_S]));
+                                const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S]))));
                                 dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
                             }
                         }
@@ -1050,7 +1430,7 @@ extern "C" int plain_backward(
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
                         #pragma omp simd
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
+                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
                             dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
                         }
                     }

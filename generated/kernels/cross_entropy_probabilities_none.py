@@ -8,23 +8,26 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import cross_entropy_probabilities_none as _module
+from . import KeepingLess as _KeepingLess
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "754889415b292638e53843a77917d14c978e552a96351162ff3b298de79fef3b",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "CrossEntropyProbabilitiesNoneFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
-    "backward_of_dlogits": (5, 3, 1),
-    "backward_of_dtarget": (4, 3, 1),
     "backward": (6, 3, 1),
-    "plain_forward": (4, 3, 0),
-    "plain_backward_of_dlogits": (4, 3, 0),
-    "plain_backward_of_dtarget": (3, 3, 0),
-    "plain_backward": (5, 3, 0),
+    "lean_forward": (6, 3, 1),
+    "lean_backward_of_dlogits": (7, 3, 1),
+    "lean_backward_of_dtarget": (6, 3, 1),
+    "lean_backward": (8, 3, 1),
+    "plain_lean_forward": (5, 3, 0),
+    "plain_lean_backward_of_dlogits": (6, 3, 0),
+    "plain_lean_backward_of_dtarget": (5, 3, 0),
+    "plain_lean_backward": (7, 3, 0),
 }).run
 CrossEntropyProbabilitiesNoneForward = _module.CrossEntropyProbabilitiesNoneForward
 CrossEntropyProbabilitiesNoneGradients = _module.CrossEntropyProbabilitiesNoneGradients
@@ -51,53 +54,11 @@ def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabiliti
     return CrossEntropyProbabilitiesNoneForward(losses, target, weight, logprobs, label_smoothing)
 
 
-def _backward_of_dlogits(dlosses, target, weight, logprobs, label_smoothing, needs):
-    _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
-    C = target.shape[1]
-    N = dlosses.shape[0]
-    S = dlosses.shape[1]
-    dlogits = dlosses.new_empty(N, C, S)
-    _done = _run(
-        "backward_of_dlogits",
-        (
-            dlosses.contiguous(),
-            logprobs.contiguous(),
-            target.contiguous(),
-            weight.contiguous(),
-            dlogits,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return CrossEntropyProbabilitiesNoneGradients(dlogits, None)
-
-
-def _backward_of_dtarget(dlosses, target, weight, logprobs, label_smoothing, needs):
-    _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
-    C = target.shape[1]
-    N = dlosses.shape[0]
-    S = dlosses.shape[1]
-    dtarget = dlosses.new_empty(N, C, S)
-    _done = _run(
-        "backward_of_dtarget",
-        (dlosses.contiguous(), logprobs.contiguous(), weight.contiguous(), dtarget),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return CrossEntropyProbabilitiesNoneGradients(None, dtarget)
-
-
 def _backward(
     dlosses, target, weight, logprobs, label_smoothing, needs,
 ) -> CrossEntropyProbabilitiesNoneGradients:
     if not _usable(dlosses, target, weight, logprobs):
         return _of._backward(dlosses, target, weight, logprobs, label_smoothing, needs)
-    if needs[0] and not needs[1]:
-        return _backward_of_dlogits(dlosses, target, weight, logprobs, label_smoothing, needs)
-    if not needs[0] and needs[1]:
-        return _backward_of_dtarget(dlosses, target, weight, logprobs, label_smoothing, needs)
     if not (needs[0] and needs[1]):
         return _of._backward(dlosses, target, weight, logprobs, label_smoothing, needs)
     _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
@@ -123,77 +84,202 @@ def _backward(
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 
 
-def _plain_forward(logits, target) -> tuple:
-    if not _usable(logits, target):
-        return _of._plain_forward(logits, target)
-    _given = (logits, target)
+def _lean_forward(logits, target, weight, label_smoothing):
     C = logits.shape[1]
     N = logits.shape[0]
     S = logits.shape[2]
-    logprobs = logits.new_empty(N, C, S)
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    peak_1 = logits.new_empty(N, S)
+    sum_2 = logits.new_empty(N, S)
     losses = logits.new_empty(N, S)
     _done = _run(
-        "plain_forward",
-        (logits.contiguous(), target.contiguous(), logprobs, losses),
-        (C, N, S),
+        "lean_forward",
+        (logits.contiguous(), target.contiguous(), weight.contiguous(), peak_1, sum_2, losses),
+        (C, N, S, label_smoothing),
     )
     if not _done:
-        return _of._plain_forward(*_given)
-    return (losses, target, logprobs)
+        return None
+    return (losses, (target, weight, logits, peak_1, sum_2), (label_smoothing,))
 
 
-def _plain_backward_of_dlogits(dlosses, target, logprobs, needs):
-    _given = (dlosses, target, logprobs, needs)
+def _lean_backward_of_dlogits(
+    dlosses, target, weight, logits, peak_1, sum_2, label_smoothing, needs,
+):
     C = target.shape[1]
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogits = dlosses.new_empty(N, C, S)
     _done = _run(
-        "plain_backward_of_dlogits",
-        (dlosses.contiguous(), logprobs.contiguous(), target.contiguous(), dlogits),
-        (C, N, S),
+        "lean_backward_of_dlogits",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            peak_1.contiguous(),
+            sum_2.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+        ),
+        (C, N, S, label_smoothing),
     )
     if not _done:
-        return _of._plain_backward(*_given)
-    return (dlogits, None)
+        return None
+    return (dlogits, None, None, None)
 
 
-def _plain_backward_of_dtarget(dlosses, target, logprobs, needs):
-    _given = (dlosses, target, logprobs, needs)
+def _lean_backward_of_dtarget(
+    dlosses, target, weight, logits, peak_1, sum_2, label_smoothing, needs,
+):
     C = target.shape[1]
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dtarget = dlosses.new_empty(N, C, S)
     _done = _run(
-        "plain_backward_of_dtarget",
-        (dlosses.contiguous(), logprobs.contiguous(), dtarget),
-        (C, N, S),
+        "lean_backward_of_dtarget",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            peak_1.contiguous(),
+            sum_2.contiguous(),
+            weight.contiguous(),
+            dtarget,
+        ),
+        (C, N, S, label_smoothing),
     )
     if not _done:
-        return _of._plain_backward(*_given)
-    return (None, dtarget)
+        return None
+    return (None, dtarget, None, None)
 
 
-def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
-    if not _usable(dlosses, target, logprobs):
-        return _of._plain_backward(dlosses, target, logprobs, needs)
+def _lean_backward(dlosses, target, weight, logits, peak_1, sum_2, label_smoothing, needs):
     if needs[0] and not needs[1]:
-        return _plain_backward_of_dlogits(dlosses, target, logprobs, needs)
+        return _lean_backward_of_dlogits(
+            dlosses, target, weight, logits, peak_1, sum_2, label_smoothing, needs,
+        )
     if not needs[0] and needs[1]:
-        return _plain_backward_of_dtarget(dlosses, target, logprobs, needs)
-    if not (needs[0] and needs[1]):
-        return _of._plain_backward(dlosses, target, logprobs, needs)
-    _given = (dlosses, target, logprobs, needs)
+        return _lean_backward_of_dtarget(
+            dlosses, target, weight, logits, peak_1, sum_2, label_smoothing, needs,
+        )
     C = target.shape[1]
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogits = dlosses.new_empty(N, C, S)
     dtarget = dlosses.new_empty(N, C, S)
     _done = _run(
-        "plain_backward",
-        (dlosses.contiguous(), logprobs.contiguous(), target.contiguous(), dlogits, dtarget),
+        "lean_backward",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            peak_1.contiguous(),
+            sum_2.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dlogits,
+            dtarget,
+        ),
+        (C, N, S, label_smoothing),
+    )
+    if not _done:
+        return None
+    return (dlogits, dtarget, None, None)
+
+
+def _plain_lean_forward(logits, target, weight, label_smoothing):
+    C = logits.shape[1]
+    N = logits.shape[0]
+    S = logits.shape[2]
+    peak_1 = logits.new_empty(N, S)
+    sum_2 = logits.new_empty(N, S)
+    losses = logits.new_empty(N, S)
+    _done = _run(
+        "plain_lean_forward",
+        (logits.contiguous(), target.contiguous(), peak_1, sum_2, losses),
         (C, N, S),
     )
     if not _done:
-        return _of._plain_backward(*_given)
-    return (dlogits, dtarget)
+        return None
+    return (losses, (target, logits, peak_1, sum_2), ())
+
+
+def _plain_lean_backward_of_dlogits(dlosses, target, logits, peak_1, sum_2, needs):
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dlogits = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "plain_lean_backward_of_dlogits",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            peak_1.contiguous(),
+            sum_2.contiguous(),
+            target.contiguous(),
+            dlogits,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (dlogits, None, None, None)
+
+
+def _plain_lean_backward_of_dtarget(dlosses, target, logits, peak_1, sum_2, needs):
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dtarget = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "plain_lean_backward_of_dtarget",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            peak_1.contiguous(),
+            sum_2.contiguous(),
+            dtarget,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (None, dtarget, None, None)
+
+
+def _plain_lean_backward(dlosses, target, logits, peak_1, sum_2, needs):
+    if needs[0] and not needs[1]:
+        return _plain_lean_backward_of_dlogits(dlosses, target, logits, peak_1, sum_2, needs)
+    if not needs[0] and needs[1]:
+        return _plain_lean_backward_of_dtarget(dlosses, target, logits, peak_1, sum_2, needs)
+    C = target.shape[1]
+    N = dlosses.shape[0]
+    S = dlosses.shape[1]
+    dlogits = dlosses.new_empty(N, C, S)
+    dtarget = dlosses.new_empty(N, C, S)
+    _done = _run(
+        "plain_lean_backward",
+        (
+            dlosses.contiguous(),
+            logits.contiguous(),
+            peak_1.contiguous(),
+            sum_2.contiguous(),
+            target.contiguous(),
+            dlogits,
+            dtarget,
+        ),
+        (C, N, S),
+    )
+    if not _done:
+        return None
+    return (dlogits, dtarget, None, None)
+
+
+def _takes_plain(logits, target, weight, label_smoothing) -> bool:
+    return weight is None and label_smoothing == 0
+
+
+CrossEntropyProbabilitiesNoneFunction = _KeepingLess(
+    _of.CrossEntropyProbabilitiesNoneFunction,
+    _takes_plain,
+    (_lean_forward, _lean_backward),
+    (_plain_lean_forward, _plain_lean_backward),
+)

@@ -206,597 +206,6 @@ extern "C" int forward(
     return DONE;
 } CAUGHT
 
-static int backward_of_dx_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    // dx
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_groups, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * (dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
-                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * xhat[((i_N) * size_groups + i_G) * size_K + i_K])) - steady_3));
-                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dx_without_S(dy, gain, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_S, size_groups, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
-            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
-            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
-            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                sum_dy_xhat_total_memory.fill(0);
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        sum_dy_xhat_block_memory.fill(0);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            const auto steady_1 = gain[(i_G) * size_K + i_K];
-                            Real sum_dy_xhat_inner = 0;
-                            #pragma omp simd reduction(+:sum_dy_xhat_inner, sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                                sum_2_now += (steady_1 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                            }
-                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
-                        }
-                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                {
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
-                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const auto steady_4 = gain[(i_G) * size_K + i_K];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * (((steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S])) - steady_3));
-                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dgain_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_groups, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        #pragma omp simd
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dgain_without_S(dy, xhat, dgain, size_K, size_N, size_S, size_groups, threads);
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3
-    {
-        const int64_t rows = size_N * size_groups * size_K;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_S, size_groups, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_K = row % size_K;
-                const int64_t i_G = (row / size_K) % size_groups;
-                const int64_t i_N = ((row / size_K) / size_groups);
-                double sum_dy_xhat_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                        }
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dbias_without_S(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    // dbias
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_groups, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        #pragma omp simd
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dbias_without_S(dy, dbias, size_K, size_N, size_S, size_groups, threads);
-    // dbias
-    {
-        const int64_t rows = size_N * size_groups * size_K;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_S, size_groups, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_K = row % size_K;
-                const int64_t i_G = (row / size_K) % size_groups;
-                const int64_t i_N = ((row / size_K) / size_groups);
-                double dbias_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                        }
-                        dbias_added += dbias_now;
-                    }
-                }
-                dbias_part[(i_G) * size_K + i_K] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dgain_dbias_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict xhat,
-    Real* __restrict dbias,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        #pragma omp simd
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict xhat,
-    Real* __restrict dbias,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dgain_dbias_without_S(dy, xhat, dbias, dgain, size_K, size_N, size_S, size_groups, threads);
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, sum_3
-    {
-        const int64_t rows = size_N * size_groups * size_K;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_K = row % size_K;
-                const int64_t i_G = (row / size_K) % size_groups;
-                const int64_t i_N = ((row / size_K) / size_groups);
-                double sum_dy_xhat_added = 0;
-                double dbias_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_xhat_now = 0;
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_xhat_now, dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                        }
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                dbias_part[(i_G) * size_K + i_K] += dbias_added;
-                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
 static int backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict gain,
@@ -1040,10 +449,13 @@ extern "C" int backward(
     return DONE;
 } CAUGHT
 
-static int plain_forward_without_S(
+static int lean_forward_without_S(
+    const Real* __restrict bias,
+    const Real* __restrict gain,
     const Real* __restrict x,
+    Real* __restrict mean,
+    Real* __restrict sum_2,
     Real* __restrict inv_std,
-    Real* __restrict xhat,
     Real* __restrict y,
     const int64_t size_K,
     const int64_t size_N,
@@ -1052,13 +464,13 @@ static int plain_forward_without_S(
     const double eps,
     const int threads
 ) {
-    // inv_std, xhat, y
+    // mean, sum_2, inv_std, y
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, y, size_K, size_groups, eps, rows)
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_K, size_groups, eps, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -1083,6 +495,7 @@ static int plain_forward_without_S(
                 }
                 const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
+                mean[(i_N) * size_groups + i_G] = mean_here;
                 double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
@@ -1097,6 +510,7 @@ static int plain_forward_without_S(
                     }
                 }
                 const Real sum_2_here = Real(sum_2_added);
+                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
                 double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
@@ -1120,9 +534,7 @@ static int plain_forward_without_S(
                     const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(1));
                     #pragma omp simd
                     for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real xhat_now = (steady_2 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4));
-                        xhat[((i_N) * size_groups + i_G) * size_K + i_K] = xhat_now;
-                        const Real y_now = xhat_now;
+                        const Real y_now = ((gain[(i_G) * size_K + i_K] * (steady_2 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4))) + bias[(i_G) * size_K + i_K]);
                         y[((i_N) * size_groups + i_G) * size_K + i_K] = y_now;
                     }
                 }
@@ -1134,10 +546,13 @@ static int plain_forward_without_S(
     return DONE;
 }
 
-extern "C" int plain_forward(
+extern "C" int lean_forward(
+    const Real* __restrict bias,
+    const Real* __restrict gain,
     const Real* __restrict x,
+    Real* __restrict mean,
+    Real* __restrict sum_2,
     Real* __restrict inv_std,
-    Real* __restrict xhat,
     Real* __restrict y,
     const int64_t size_K,
     const int64_t size_N,
@@ -1146,14 +561,14 @@ extern "C" int plain_forward(
     const double eps,
     const int threads
 ) try {
-    if (size_S == 1) return plain_forward_without_S(x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads);
-    // inv_std, xhat, y
+    if (size_S == 1) return lean_forward_without_S(bias, gain, x, mean, sum_2, inv_std, y, size_K, size_N, size_S, size_groups, eps, threads);
+    // mean, sum_2, inv_std, y
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, y, size_K, size_S, size_groups, eps, rows)
+        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_K, size_S, size_groups, eps, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -1180,6 +595,7 @@ extern "C" int plain_forward(
                 }
                 const Real sum_1_here = Real(sum_1_added);
                 const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
+                mean[(i_N) * size_groups + i_G] = mean_here;
                 double sum_2_added = 0;
                 {
                     const auto steady_2 = mean_here;
@@ -1196,6 +612,1095 @@ extern "C" int plain_forward(
                     }
                 }
                 const Real sum_2_here = Real(sum_2_added);
+                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
+                double sum_3_added = 0;
+                {
+                    const auto steady_2 = mean_here;
+                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
+                    for (int64_t block = 0; block < size_K; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_K);
+                        Real sum_3_now = 0;
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            #pragma omp simd reduction(+:sum_3_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_3_now += square(((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3));
+                            }
+                        }
+                        sum_3_added += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_added);
+                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(size_S)) + number_1)));
+                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
+                {
+                    const auto steady_2 = inv_std_here;
+                    const auto steady_3 = mean_here;
+                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(size_S));
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const auto steady_5 = gain[(i_G) * size_K + i_K];
+                        const auto steady_6 = bias[(i_G) * size_K + i_K];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real y_now = ((steady_5 * (steady_2 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4))) + steady_6);
+                            y[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = y_now;
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_of_dx_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    // dx
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_groups, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                double sum_1_added = 0;
+                double sum_2_added = 0;
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (gain[(i_G) * size_K + i_K] * (dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3))));
+                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                        }
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
+                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(1));
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4)))) - steady_5));
+                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward_of_dx(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_of_dx_without_S(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_N, size_S, size_groups, threads);
+    // dx
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_S, size_groups, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
+            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
+            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
+            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
+            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
+            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                sum_dy_xhat_total_memory.fill(0);
+                double sum_2_added = 0;
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    for (int64_t block = 0; block < size_K; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_K);
+                        sum_dy_xhat_block_memory.fill(0);
+                        Real sum_2_now = 0;
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            const auto steady_4 = gain[(i_G) * size_K + i_K];
+                            Real sum_dy_xhat_inner = 0;
+                            #pragma omp simd reduction(+:sum_dy_xhat_inner, sum_2_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
+                                sum_2_now += (steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                            }
+                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
+                        }
+                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                {
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
+                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
+                }
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_1_added = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
+                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(size_S));
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const auto steady_6 = gain[(i_G) * size_K + i_K];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dx_now = (steady_1 * (((steady_6 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4)))) - steady_5));
+                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_of_dgain_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_3
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_groups, rows, sum_3_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        #pragma omp simd
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3))));
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward_of_dgain(
+    const Real* __restrict dy,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_of_dgain_without_S(dy, inv_std, mean, sum_2_, x, dgain, size_K, size_N, size_S, size_groups, threads);
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // sum_3
+    {
+        const int64_t rows = size_N * size_groups * size_K;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_S, size_groups, rows, sum_3_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_K = row % size_K;
+                const int64_t i_G = (row / size_K) % size_groups;
+                const int64_t i_N = ((row / size_K) / size_groups);
+                double sum_dy_xhat_added = 0;
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_xhat_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_xhat_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
+                        }
+                        sum_dy_xhat_added += sum_dy_xhat_now;
+                    }
+                }
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
+                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_of_dbias_without_S(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    // dbias
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_groups, rows, dbias_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        #pragma omp simd
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward_of_dbias(
+    const Real* __restrict dy,
+    Real* __restrict dbias,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_of_dbias_without_S(dy, dbias, size_K, size_N, size_S, size_groups, threads);
+    // dbias
+    {
+        const int64_t rows = size_N * size_groups * size_K;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_S, size_groups, rows, dbias_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_K = row % size_K;
+                const int64_t i_G = (row / size_K) % size_groups;
+                const int64_t i_N = ((row / size_K) / size_groups);
+                double dbias_added = 0;
+                {
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real dbias_now = 0;
+                        #pragma omp simd reduction(+:dbias_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
+                        }
+                        dbias_added += dbias_now;
+                    }
+                }
+                dbias_part[(i_G) * size_K + i_K] += dbias_added;
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_of_dgain_dbias_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dbias,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // dbias, sum_3
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        #pragma omp simd
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3))));
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward_of_dgain_dbias(
+    const Real* __restrict dy,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dbias,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_of_dgain_dbias_without_S(dy, inv_std, mean, sum_2_, x, dbias, dgain, size_K, size_N, size_S, size_groups, threads);
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // dbias, sum_3
+    {
+        const int64_t rows = size_N * size_groups * size_K;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_K = row % size_K;
+                const int64_t i_G = (row / size_K) % size_groups;
+                const int64_t i_N = ((row / size_K) / size_groups);
+                double sum_dy_xhat_added = 0;
+                double dbias_added = 0;
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    for (int64_t block = 0; block < size_S; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_S);
+                        Real sum_dy_xhat_now = 0;
+                        Real dbias_now = 0;
+                        #pragma omp simd reduction(+:sum_dy_xhat_now, dbias_now)
+                        for (int64_t i_S = block; i_S < stop; ++i_S) {
+                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
+                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
+                        }
+                        sum_dy_xhat_added += sum_dy_xhat_now;
+                        dbias_added += dbias_now;
+                    }
+                }
+                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
+                dbias_part[(i_G) * size_K + i_K] += dbias_added;
+                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int lean_backward_without_S(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dbias,
+    Real* __restrict dx,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) {
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // dbias, dx, sum_3
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                double sum_1_added = 0;
+                double sum_2_added = 0;
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            const Real sum_dy_xhat_now = (dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3)));
+                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat_now);
+                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
+                            sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_now);
+                        }
+                        sum_1_added += sum_1_now;
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                const Real sum_2_here = Real(sum_2_added);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
+                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(1));
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4)))) - steady_5));
+                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int lean_backward(
+    const Real* __restrict dy,
+    const Real* __restrict gain,
+    const Real* __restrict inv_std,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
+    Real* __restrict dbias,
+    Real* __restrict dx,
+    Real* __restrict dgain,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const int threads
+) try {
+    if (size_S == 1) return lean_backward_without_S(dy, gain, inv_std, mean, sum_2_, x, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads);
+    Scratch<Real> sum_3_memory(size_groups * size_K);
+    Real* __restrict sum_3 = sum_3_memory.entries;
+    // dbias, dx, sum_3
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict dbias_parts = dbias_parts_memory.entries;
+        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
+        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
+            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
+            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
+            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
+            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
+            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
+            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
+            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                sum_dy_xhat_total_memory.fill(0);
+                double sum_2_added = 0;
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    for (int64_t block = 0; block < size_K; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_K);
+                        sum_dy_xhat_block_memory.fill(0);
+                        Real sum_2_now = 0;
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            const auto steady_4 = gain[(i_G) * size_K + i_K];
+                            Real sum_dy_xhat_inner = 0;
+                            Real dbias_inner = 0;
+                            #pragma omp simd reduction(+:sum_dy_xhat_inner, dbias_inner, sum_2_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
+                                dbias_inner += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
+                                sum_2_now += (steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                            }
+                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
+                            dbias_part[(i_G) * size_K + i_K] += double(dbias_inner);
+                        }
+                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                {
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
+                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
+                }
+                const Real sum_2_here = Real(sum_2_added);
+                double sum_1_added = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
+                            sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat[i_K]);
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
+                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(size_S));
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const auto steady_6 = gain[(i_G) * size_K + i_K];
+                        #pragma omp simd
+                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                            const Real dx_now = (steady_1 * (((steady_6 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4)))) - steady_5));
+                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
+                        }
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
+        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
+    }
+    // dgain
+    {
+        const int64_t rows = size_groups;
+        const int64_t work = size_groups * size_K;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row;
+                {
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
+                        dgain[(i_G) * size_K + i_K] = dgain_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+static int plain_lean_forward_without_S(
+    const Real* __restrict x,
+    Real* __restrict mean,
+    Real* __restrict sum_2,
+    Real* __restrict inv_std,
+    Real* __restrict y,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const double eps,
+    const int threads
+) {
+    // mean, sum_2, inv_std, y
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, inv_std, y, size_K, size_groups, eps, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                double sum_1_added = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_1_now += x[((i_N) * size_groups + i_G) * size_K + i_K];
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
+                mean[(i_N) * size_groups + i_G] = mean_here;
+                double sum_2_added = 0;
+                {
+                    const auto steady_2 = mean_here;
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_2_now += (x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2);
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_added);
+                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
+                double sum_3_added = 0;
+                {
+                    const auto steady_2 = mean_here;
+                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
+                    for (int64_t block = 0; block < size_K; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_K);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            sum_3_now += square(((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3));
+                        }
+                        sum_3_added += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_added);
+                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(1)) + number_1)));
+                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
+                {
+                    const auto steady_2 = inv_std_here;
+                    const auto steady_3 = mean_here;
+                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(1));
+                    #pragma omp simd
+                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
+                        const Real y_now = (steady_2 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4));
+                        y[((i_N) * size_groups + i_G) * size_K + i_K] = y_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+extern "C" int plain_lean_forward(
+    const Real* __restrict x,
+    Real* __restrict mean,
+    Real* __restrict sum_2,
+    Real* __restrict inv_std,
+    Real* __restrict y,
+    const int64_t size_K,
+    const int64_t size_N,
+    const int64_t size_S,
+    const int64_t size_groups,
+    const double eps,
+    const int threads
+) try {
+    if (size_S == 1) return plain_lean_forward_without_S(x, mean, sum_2, inv_std, y, size_K, size_N, size_S, size_groups, eps, threads);
+    // mean, sum_2, inv_std, y
+    {
+        const int64_t rows = size_N * size_groups;
+        const int64_t work = size_groups * size_K * size_N * size_S;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, inv_std, y, size_K, size_S, size_groups, eps, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real(eps);
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_G = row % size_groups;
+                const int64_t i_N = (row / size_groups);
+                double sum_1_added = 0;
+                {
+                    for (int64_t block = 0; block < size_K; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_K);
+                        Real sum_1_now = 0;
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            #pragma omp simd reduction(+:sum_1_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_1_now += x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
+                            }
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
+                mean[(i_N) * size_groups + i_G] = mean_here;
+                double sum_2_added = 0;
+                {
+                    const auto steady_2 = mean_here;
+                    for (int64_t block = 0; block < size_K; block += 64) {
+                        const int64_t stop = smaller_size(block + 64, size_K);
+                        Real sum_2_now = 0;
+                        for (int64_t i_K = block; i_K < stop; ++i_K) {
+                            #pragma omp simd reduction(+:sum_2_now)
+                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
+                                sum_2_now += (x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2);
+                            }
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_added);
+                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
                 double sum_3_added = 0;
                 {
                     const auto steady_2 = mean_here;
@@ -1222,9 +1727,7 @@ extern "C" int plain_forward(
                     for (int64_t i_K = 0; i_K < size_K; ++i_K) {
                         #pragma omp simd
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real xhat_now = (steady_2 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4));
-                            xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = xhat_now;
-                            const Real y_now = xhat_now;
+                            const Real y_now = (steady_2 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4));
                             y[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = y_now;
                         }
                     }
@@ -1237,10 +1740,12 @@ extern "C" int plain_forward(
     return DONE;
 } CAUGHT
 
-static int plain_backward_without_S(
+static int plain_lean_backward_without_S(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
-    const Real* __restrict xhat,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
     Real* __restrict dx,
     const int64_t size_K,
     const int64_t size_N,
@@ -1254,7 +1759,7 @@ static int plain_backward_without_S(
         const int64_t work = size_groups * size_K * size_N;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, xhat, dx, size_K, size_groups, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, dx, size_K, size_groups, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -1267,13 +1772,16 @@ static int plain_backward_without_S(
                 double sum_1_added = 0;
                 double sum_2_added = 0;
                 {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
                     for (int64_t block = 0; block < size_K; block += 1024) {
                         const int64_t stop = smaller_size(block + 1024, size_K);
                         Real sum_1_now = 0;
                         Real sum_2_now = 0;
                         #pragma omp simd reduction(+:sum_1_now, sum_2_now)
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]);
+                            sum_1_now += (dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3)));
                             sum_2_now += dy[((i_N) * size_groups + i_G) * size_K + i_K];
                         }
                         sum_1_added += sum_1_now;
@@ -1285,10 +1793,12 @@ static int plain_backward_without_S(
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
+                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
+                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(1));
                     #pragma omp simd
                     for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_groups + i_G) * size_K + i_K] - (steady_2 * xhat[((i_N) * size_groups + i_G) * size_K + i_K])) - steady_3));
+                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_groups + i_G) * size_K + i_K] - (steady_2 * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4)))) - steady_5));
                         dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
                     }
                 }
@@ -1300,10 +1810,12 @@ static int plain_backward_without_S(
     return DONE;
 }
 
-extern "C" int plain_backward(
+extern "C" int plain_lean_backward(
     const Real* __restrict dy,
     const Real* __restrict inv_std,
-    const Real* __restrict xhat,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2_,
+    const Real* __restrict x,
     Real* __restrict dx,
     const int64_t size_K,
     const int64_t size_N,
@@ -1311,14 +1823,14 @@ extern "C" int plain_backward(
     const int64_t size_groups,
     const int threads
 ) try {
-    if (size_S == 1) return plain_backward_without_S(dy, inv_std, xhat, dx, size_K, size_N, size_S, size_groups, threads);
+    if (size_S == 1) return plain_lean_backward_without_S(dy, inv_std, mean, sum_2_, x, dx, size_K, size_N, size_S, size_groups, threads);
     // dx
     {
         const int64_t rows = size_N * size_groups;
         const int64_t work = size_groups * size_K * size_N * size_S;
         const int used = threads_for(rows, work, threads);
         bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, xhat, dx, size_K, size_S, size_groups, rows)
+        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, dx, size_K, size_S, size_groups, rows)
         {
             try {
             const int64_t thread = omp_get_thread_num();
@@ -1331,6 +1843,9 @@ extern "C" int plain_backward(
                 double sum_1_added = 0;
                 double sum_2_added = 0;
                 {
+                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
+                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
                     for (int64_t block = 0; block < size_K; block += 64) {
                         const int64_t stop = smaller_size(block + 64, size_K);
                         Real sum_1_now = 0;
@@ -1338,7 +1853,7 @@ extern "C" int plain_backward(
                         for (int64_t i_K = block; i_K < stop; ++i_K) {
                             #pragma omp simd reduction(+:sum_1_now, sum_2_now)
                             for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
+                                sum_1_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
                                 sum_2_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
                             }
                         }
@@ -1351,11 +1866,13 @@ extern "C" int plain_backward(
                 {
                     const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
                     const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
+                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
+                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
+                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(size_S));
                     for (int64_t i_K = 0; i_K < size_K; ++i_K) {
                         #pragma omp simd
                         for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * ((dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - (steady_2 * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S])) - steady_3));
+                            const Real dx_now = (steady_1 * ((dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - (steady_2 * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4)))) - steady_5));
                             dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
                         }
                     }

@@ -8,23 +8,26 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import group_norm as _module
+from . import KeepingLess as _KeepingLess
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "c5b13c25bd86d4d28d1dc173789d91c331e6a9b25c84380606347d34dfa83b1e",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    ("_forward", "_backward", "GroupNormFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 4, 1),
-    "backward_of_dx": (5, 4, 0),
-    "backward_of_dgain": (3, 4, 0),
-    "backward_of_dbias": (2, 4, 0),
-    "backward_of_dgain_dbias": (4, 4, 0),
     "backward": (7, 4, 0),
-    "plain_forward": (4, 4, 1),
-    "plain_backward": (4, 4, 0),
+    "lean_forward": (7, 4, 1),
+    "lean_backward_of_dx": (7, 4, 0),
+    "lean_backward_of_dgain": (6, 4, 0),
+    "lean_backward_of_dbias": (2, 4, 0),
+    "lean_backward_of_dgain_dbias": (7, 4, 0),
+    "lean_backward": (9, 4, 0),
+    "plain_lean_forward": (5, 4, 1),
+    "plain_lean_backward": (6, 4, 0),
 }).run
 GroupNormForward = _module.GroupNormForward
 GroupNormGradients = _module.GroupNormGradients
@@ -57,86 +60,9 @@ def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
     return GroupNormForward(y, gain, inv_std, xhat)
 
 
-def _backward_of_dx(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "backward_of_dx",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GroupNormGradients(dx, None, None)
-
-
-def _backward_of_dgain(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain",
-        (dy.contiguous(), xhat.contiguous(), dgain),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GroupNormGradients(None, dgain, None)
-
-
-def _backward_of_dbias(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (K, N, S, groups))
-    if not _done:
-        return _of._backward(*_given)
-    return GroupNormGradients(None, None, dbias)
-
-
-def _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs):
-    _given = (dy, gain, inv_std, xhat, needs)
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain_dbias",
-        (dy.contiguous(), xhat.contiguous(), dbias, dgain),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GroupNormGradients(None, dgain, dbias)
-
-
 def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if needs[0] and not needs[1] and not needs[2]:
-        return _backward_of_dx(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _backward_of_dgain(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _backward_of_dbias(dy, gain, inv_std, xhat, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _backward_of_dgain_dbias(dy, gain, inv_std, xhat, needs)
     if not (needs[0] and needs[1] and needs[2]):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
@@ -166,40 +92,208 @@ def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
     return GroupNormGradients(dx, dgain, dbias)
 
 
-def _plain_forward(x, groups, eps) -> tuple:
-    if not _usable(x):
-        return _of._plain_forward(x, groups, eps)
-    _given = (x, groups, eps)
+def _lean_forward(x, gain, bias, groups, eps):
+    C = x.shape[1]
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
+    S = x.shape[2]
+    N = x.shape[0]
+    if gain is None:
+        gain = x.new_full((), 1).expand(C)
+    if bias is None:
+        bias = x.new_full((), 0).expand(C)
+    mean = x.new_empty(N, groups, 1, 1)
+    sum_2 = x.new_empty(N, groups)
+    inv_std = x.new_empty(N, groups, 1, 1)
+    y = x.new_empty(N, C, S)
+    _done = _run(
+        "lean_forward",
+        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
+        (K, N, S, groups, eps),
+    )
+    if not _done:
+        return None
+    return (y, (gain, inv_std, mean, sum_2, x), ())
+
+
+def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2_, x, needs):
+    groups = inv_std.shape[1]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    K = C // max(groups, 1)
+    N = dy.shape[0]
+    dx = dy.new_empty(N, C, S)
+    _done = _run(
+        "lean_backward_of_dx",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dx,
+        ),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return None
+    return (dx, None, None, None, None)
+
+
+def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs):
+    groups = inv_std.shape[1]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    K = C // max(groups, 1)
+    N = dy.shape[0]
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "lean_backward_of_dgain",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dgain,
+        ),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return None
+    return (None, dgain if needs[1] else None, None, None, None)
+
+
+def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
+    groups = inv_std.shape[1]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    K = C // max(groups, 1)
+    N = dy.shape[0]
+    dbias = dy.new_empty(C)
+    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (K, N, S, groups))
+    if not _done:
+        return None
+    return (None, None, dbias if needs[2] else None, None, None)
+
+
+def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
+    groups = inv_std.shape[1]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    K = C // max(groups, 1)
+    N = dy.shape[0]
+    dbias = dy.new_empty(C)
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "lean_backward_of_dgain_dbias",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dbias,
+            dgain,
+        ),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return None
+    return (None, dgain if needs[1] else None, dbias if needs[2] else None, None, None)
+
+
+def _lean_backward(dy, gain, inv_std, mean, sum_2_, x, needs):
+    if needs[0] and not needs[1] and not needs[2]:
+        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2_, x, needs)
+    if not needs[0] and needs[1] and not needs[2]:
+        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs)
+    if not needs[0] and not needs[1] and needs[2]:
+        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs)
+    if not needs[0] and needs[1] and needs[2]:
+        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs)
+    groups = inv_std.shape[1]
+    S = dy.shape[2]
+    C = dy.shape[1]
+    K = C // max(groups, 1)
+    N = dy.shape[0]
+    dbias = dy.new_empty(C)
+    dx = dy.new_empty(N, C, S)
+    dgain = dy.new_empty(C)
+    _done = _run(
+        "lean_backward",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dbias,
+            dx,
+            dgain,
+        ),
+        (K, N, S, groups),
+    )
+    if not _done:
+        return None
+    return (dx, dgain if needs[1] else None, dbias if needs[2] else None, None, None)
+
+
+def _plain_lean_forward(x, gain, bias, groups, eps):
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
     S = x.shape[2]
     C = x.shape[1]
     N = x.shape[0]
+    mean = x.new_empty(N, groups, 1, 1)
+    sum_2 = x.new_empty(N, groups)
     inv_std = x.new_empty(N, groups, 1, 1)
-    xhat = x.new_empty(N, groups, K, S)
     y = x.new_empty(N, C, S)
-    _done = _run("plain_forward", (x.contiguous(), inv_std, xhat, y), (K, N, S, groups, eps))
+    _done = _run(
+        "plain_lean_forward",
+        (x.contiguous(), mean, sum_2, inv_std, y),
+        (K, N, S, groups, eps),
+    )
     if not _done:
-        return _of._plain_forward(*_given)
-    return (y, inv_std, xhat)
+        return None
+    return (y, (inv_std, mean, sum_2, x), ())
 
 
-def _plain_backward(dy, inv_std, xhat) -> tuple:
-    if not _usable(dy, inv_std, xhat):
-        return _of._plain_backward(dy, inv_std, xhat)
-    _given = (dy, inv_std, xhat)
+def _plain_lean_backward(dy, inv_std, mean, sum_2_, x, needs):
     groups = inv_std.shape[1]
-    K = xhat.shape[2]
     S = dy.shape[2]
     C = dy.shape[1]
+    K = C // max(groups, 1)
     N = dy.shape[0]
     dx = dy.new_empty(N, C, S)
     _done = _run(
-        "plain_backward",
-        (dy.contiguous(), inv_std.contiguous(), xhat.contiguous(), dx),
+        "plain_lean_backward",
+        (
+            dy.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dx,
+        ),
         (K, N, S, groups),
     )
     if not _done:
-        return _of._plain_backward(*_given)
-    return (dx, None, None)
+        return None
+    return (dx, None, None, None, None)
+
+
+def _takes_plain(x, gain, bias, groups, eps) -> bool:
+    return gain is None and bias is None
+
+
+GroupNormFunction = _KeepingLess(
+    _of.GroupNormFunction,
+    _takes_plain,
+    (_lean_forward, _lean_backward),
+    (_plain_lean_forward, _plain_lean_backward),
+)

@@ -8,17 +8,20 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import std as _module
+from . import KeepingLess as _KeepingLess
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "82e7b1f921f1fbab3db63d21a9f8220b3afa166f7a0e1606ec56b9465dfc4971",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "StdFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 1),
     "backward": (4, 2, 1),
+    "lean_forward": (5, 2, 1),
+    "lean_backward": (6, 2, 1),
 }).run
 StdForward = _module.StdForward
 StdGradients = _module.StdGradients
@@ -54,3 +57,49 @@ def _backward(dy, var_diff, var, correction) -> StdGradients:
     if not _done:
         return _of._backward(*_given)
     return StdGradients(dx)
+
+
+def _lean_forward(x, correction):
+    C = x.shape[1]
+    N = x.shape[0]
+    var_mean = x.new_empty(N, 1)
+    sum_2 = x.new_empty(N)
+    var = x.new_empty(N)
+    y = x.new_empty(N)
+    _done = _run("lean_forward", (x.contiguous(), var_mean, sum_2, var, y), (C, N, correction))
+    if not _done:
+        return None
+    return (y, (var, sum_2, var_mean, x), (correction,))
+
+
+def _lean_backward(dy, var, sum_2, var_mean, x, correction, needs):
+    C = x.shape[1]
+    N = dy.shape[0]
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "lean_backward",
+        (
+            dy.contiguous(),
+            sum_2.contiguous(),
+            var.contiguous(),
+            var_mean.contiguous(),
+            x.contiguous(),
+            dx,
+        ),
+        (C, N, correction),
+    )
+    if not _done:
+        return None
+    return (dx, None)
+
+
+def _takes_plain(x, correction) -> bool:
+    return False
+
+
+StdFunction = _KeepingLess(
+    _of.StdFunction,
+    _takes_plain,
+    (_lean_forward, _lean_backward),
+    None,
+)

@@ -123,3 +123,129 @@ extern "C" int backward(
     return DONE;
 } CAUGHT
 
+extern "C" int lean_forward(
+    const Real* __restrict x,
+    Real* __restrict mean,
+    Real* __restrict sum_2,
+    Real* __restrict y,
+    const int64_t size_C,
+    const int64_t size_N,
+    const double correction,
+    const int threads
+) try {
+    // mean, sum_2, y
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, y, size_C, correction, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_C) - correction));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                double sum_1_added = 0;
+                {
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_1_now = 0;
+                        #pragma omp simd reduction(+:sum_1_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_1_now += x[(i_N) * size_C + i_C];
+                        }
+                        sum_1_added += sum_1_now;
+                    }
+                }
+                const Real sum_1_here = Real(sum_1_added);
+                const Real mean_here = (sum_1_here / Real(size_C));
+                mean[i_N] = mean_here;
+                double sum_2_added = 0;
+                {
+                    const auto steady_2 = mean_here;
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_2_now = 0;
+                        #pragma omp simd reduction(+:sum_2_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
+                        }
+                        sum_2_added += sum_2_now;
+                    }
+                }
+                const Real sum_2_here = Real(sum_2_added);
+                sum_2[i_N] = sum_2_here;
+                double sum_3_added = 0;
+                {
+                    const auto steady_2 = mean_here;
+                    const auto steady_3 = (sum_2_here / Real(size_C));
+                    for (int64_t block = 0; block < size_C; block += 1024) {
+                        const int64_t stop = smaller_size(block + 1024, size_C);
+                        Real sum_3_now = 0;
+                        #pragma omp simd reduction(+:sum_3_now)
+                        for (int64_t i_C = block; i_C < stop; ++i_C) {
+                            sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
+                        }
+                        sum_3_added += sum_3_now;
+                    }
+                }
+                const Real sum_3_here = Real(sum_3_added);
+                const Real y_here = (sum_3_here / number_1);
+                y[i_N] = y_here;
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+
+extern "C" int lean_backward(
+    const Real* __restrict dy,
+    const Real* __restrict mean,
+    const Real* __restrict sum_2,
+    const Real* __restrict x,
+    Real* __restrict dx,
+    const int64_t size_C,
+    const int64_t size_N,
+    const double correction,
+    const int threads
+) try {
+    // dx
+    {
+        const int64_t rows = size_N;
+        const int64_t work = size_C * size_N;
+        const int used = threads_for(rows, work, threads);
+        bool failed = false;
+        #pragma omp parallel num_threads(used) firstprivate(dy, mean, sum_2, x, dx, size_C, correction, rows)
+        {
+            try {
+            const int64_t thread = omp_get_thread_num();
+            const int64_t count = omp_get_num_threads();
+            const int64_t begin = rows * thread / count;
+            const int64_t end = rows * (thread + 1) / count;
+            const Real number_1 = Real((double(size_C) - correction));
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t i_N = row;
+                {
+                    const auto steady_2 = ((Real(2) * dy[i_N]) / number_1);
+                    const auto steady_3 = mean[i_N];
+                    const auto steady_4 = (sum_2[i_N] / Real(size_C));
+                    #pragma omp simd
+                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
+                        const Real dx_now = (steady_2 * ((x[(i_N) * size_C + i_C] - steady_3) - steady_4));
+                        dx[(i_N) * size_C + i_C] = dx_now;
+                    }
+                }
+            }
+            } FAILED(failed)
+        }
+        if (failed) return NO_MEMORY;
+    }
+    return DONE;
+} CAUGHT
+

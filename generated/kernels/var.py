@@ -8,17 +8,20 @@ compute: on other devices, in other formats, within transforms.
 """
 
 from .. import var as _module
+from . import KeepingLess as _KeepingLess
 from . import Kernels, Original
 from . import usable as _usable
 
 _of = Original(
     _module,
     "cfb9f8a987623d36da1978537a483bdc25657f7dd86a4c8febb024ae7e4e809a",
-    ("_forward", "_backward"),
+    ("_forward", "_backward", "VarFunction"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 1),
     "backward": (3, 2, 1),
+    "lean_forward": (4, 2, 1),
+    "lean_backward": (5, 2, 1),
 }).run
 VarForward = _module.VarForward
 VarGradients = _module.VarGradients
@@ -49,3 +52,41 @@ def _backward(dy, diff, correction) -> VarGradients:
     if not _done:
         return _of._backward(*_given)
     return VarGradients(dx)
+
+
+def _lean_forward(x, correction):
+    C = x.shape[1]
+    N = x.shape[0]
+    mean = x.new_empty(N, 1)
+    sum_2 = x.new_empty(N)
+    y = x.new_empty(N)
+    _done = _run("lean_forward", (x.contiguous(), mean, sum_2, y), (C, N, correction))
+    if not _done:
+        return None
+    return (y, (mean, sum_2, x), (correction,))
+
+
+def _lean_backward(dy, mean, sum_2, x, correction, needs):
+    C = x.shape[1]
+    N = dy.shape[0]
+    dx = dy.new_empty(N, C)
+    _done = _run(
+        "lean_backward",
+        (dy.contiguous(), mean.contiguous(), sum_2.contiguous(), x.contiguous(), dx),
+        (C, N, correction),
+    )
+    if not _done:
+        return None
+    return (dx, None)
+
+
+def _takes_plain(x, correction) -> bool:
+    return False
+
+
+VarFunction = _KeepingLess(
+    _of.VarFunction,
+    _takes_plain,
+    (_lean_forward, _lean_backward),
+    None,
+)

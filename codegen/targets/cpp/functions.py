@@ -1,5 +1,5 @@
 """Which functions of a module run on kernels, and what computes each of them: a pair, parts of its
-backward, a loss at once with its gradients.
+backward, a loss at once with its gradients, a pair that keeps less.
 """
 
 from __future__ import annotations
@@ -7,13 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from codegen.program import Function, Program
+from codegen.program import NUMBERS, Function, Program
 from codegen.schedule.at_once import at_once
 from codegen.schedule.flattening import flat
+from codegen.schedule.lean import Lean, lean
 from codegen.schedule.nodes import Flat
 from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.wrappers import Loops, Wrapper, Wrappers
 from codegen.targets.torch.page import Page
+from derive.language.errors import QuestionError
 
 MOST = 3  # gradients of which each alone has a kernel too: with more there is one for all but x
 
@@ -32,6 +34,19 @@ class AtOnce:
     plain: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """A differentiable function whose forward keeps less, as text: ``name`` is the class that it
+    stands for, ``pair`` and ``plain`` are the names of a forward and a backward, or "None".
+    """
+
+    name: str
+    arguments: str
+    takes_plain: str
+    pair: str
+    plain: str
+
+
 @dataclass
 class Written:
     """All that is written of a forward."""
@@ -40,55 +55,70 @@ class Written:
     wrappers: list[Wrapper] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     at_once: list[AtOnce] = field(default_factory=list)
+    lean: list[Pairs] = field(default_factory=list)
 
 
 def functions_of(program: Program) -> Written:
     """Raises `QuestionError` for what no loop computes."""
     written, page = Written(), Page(program)
-    parts = _pair_written(written, page, program, "", program)
-    plain: list[Wrapper] = []
+    parts, pair = _pair_written(written, page, program, "", program)
+    plain, plain_pair = [], "None"
     if program.plain is not None:
-        plain = _pair_written(written, page.plain, page.plain.program, "_plain", program)
+        shorter = page.plain.program
+        plain, plain_pair = _pair_written(written, page.plain, shorter, "_plain", program)
+    name, test = f"{program.title}Function", page.takes_plain() or "False"
+    inputs = ", ".join(p.name for p in program.forward.parameters)
     if parts or plain:
-        name = f"{program.title}Function"
-        test = page.takes_plain() or "False"
         texts = (tuple(f"{w.wanted}: {w.name}" for w in found) for found in (parts, plain))
-        inputs = ", ".join(p.name for p in program.forward.parameters)
         written.at_once.append(AtOnce(name, inputs, test, *texts))
+        written.replaced.append(name)
+    elif {pair, plain_pair} != {"None"}:
+        written.lean.append(Pairs(name, inputs, test, pair, plain_pair))
         written.replaced.append(name)
     return written
 
 
 def _pair_written(
     written: Written, page: Page, pair: Program, prefix: str, program: Program
-) -> list[Wrapper]:
-    """The functions of one pair; those that compute a loss at once are returned too."""
+) -> tuple[list[Wrapper], str]:
+    """The functions of one pair. Those that compute a loss at once are returned, and the names of
+    the pair that keeps less; with such a pair there are no parts of the other backward.
+    """
     writer = Wrappers(page, pair)
     forward = _loops(pair, pair.forward, f"{prefix}_forward", flat(pair, pair.forward))
+    name, results = f"{prefix}_backward", program.backward.results
+    backward = _loops(pair, pair.backward, name, flat(pair, pair.backward))
+    at_once = [*_at_once_found(writer, prefix, program)]
+    keeping_less = None if at_once else _lean_found(writer, prefix, program)
+    if keeping_less is not None and prefix:  # nothing else calls these
+        forward = backward = None
     if forward is not None:
         returned = pair.forward.results if prefix else ()
         _add(written, forward, writer.wrapper(forward, f"{prefix}_forward", returned, {}))
         written.replaced.append(f"{prefix}_forward")
-    name, results = f"{prefix}_backward", program.backward.results
-    backward = _loops(pair, pair.backward, name, flat(pair, pair.backward))
     if backward is not None:
         shown = [r if r in pair.backward.results else "None" for r in results] if prefix else ()
-        parts = _parts_written(written, writer, name, results)
+        parts = _parts_written(written, writer, name, results, keeping_less is not None)
         _add(written, backward, writer.wrapper(backward, name, shown, parts))
         written.replaced.append(name)
-    return [*_at_once_written(written, writer, prefix, program)]
+    for loops, wrapper in (*at_once, *(keeping_less or ())):
+        _add(written, loops, wrapper)
+    if keeping_less is None:
+        return [wrapper for _, wrapper in at_once], "None"
+    both = f"({prefix}_lean_forward, {prefix}_lean_backward)"
+    return [], both
 
 
 def _parts_written(
-    written: Written, writer: Wrappers, name: str, results: Sequence[str]
+    written: Written, writer: Wrappers, name: str, results: Sequence[str], none: bool
 ) -> dict[str, str]:
-    """The parts of a backward: under which condition which one is called."""
+    """The parts of a backward, if not ``none``: under which condition which one is called."""
     page, pair = writer.page, writer.program
     if not page.guards_in(pair.backward):
         return {}
     places, found = page.places(pair.backward), {}
     everything = pair.backward.results
-    for some in subsets(everything):
+    for some in () if none else subsets(everything):
         part = replace(pair.backward, results=some)
         own = f"{name}_of_{'_'.join(some)}"
         loops = _loops(pair, part, own, flat(pair, part))
@@ -100,9 +130,9 @@ def _parts_written(
     return found | {f"not ({every})": f"_of.{name}"}
 
 
-def _at_once_written(
-    written: Written, writer: Wrappers, prefix: str, program: Program
-) -> Iterator[Wrapper]:
+def _at_once_found(
+    writer: Wrappers, prefix: str, program: Program
+) -> Iterator[tuple[Loops, Wrapper]]:
     pair = writer.program
     inputs = [p.name for p in program.forward.parameters]
     for some in (pair.backward.results, *subsets(pair.backward.results)):
@@ -113,9 +143,56 @@ def _at_once_written(
         loops = _loops(pair, found[0], name, found[1])
         if loops is not None:
             wanted = [f"d{name}" in some for name in inputs]
-            wrapper = writer.at_once(loops, name, inputs, wanted)
-            _add(written, loops, wrapper)
-            yield wrapper
+            yield loops, writer.at_once(loops, name, inputs, wanted)
+
+
+def _lean_found(
+    writer: Wrappers, prefix: str, program: Program
+) -> list[tuple[Loops, Wrapper]] | None:
+    """The functions of a pair that keeps less; None where there is none, or where a kernel of it
+    would lack a size.
+    """
+    found = lean(writer.program)
+    if found is None:
+        return None
+    try:
+        return _lean_written(writer, found, prefix, program)
+    except QuestionError:
+        return None
+
+
+def _lean_written(
+    writer: Wrappers, found: Lean, prefix: str, program: Program
+) -> list[tuple[Loops, Wrapper]] | None:
+    """The forward, the parts of the backward, and all of it."""
+    pair, name = writer.program, f"{prefix}_lean_forward"
+    inputs = [p.name for p in program.forward.parameters]
+    forward = _loops(pair, found.forward, name, found.flat_forward)
+    if forward is None:
+        return None
+    numbers = {p.name for p in found.backward.parameters if p.role in NUMBERS}
+    written = [(forward, writer.keeping_less(forward, name, inputs, numbers))]
+    name, every, calls = f"{prefix}_lean_backward", pair.backward.results, {}
+    guarded = bool(writer.page.guards_in(pair.backward))
+    for some in (*(subsets(every) if guarded else ()), every):
+        own = name if some == every else f"{name}_of_{'_'.join(some)}"
+        function, flat_backward = replace(found.backward, results=some), found.flat_backward
+        results = tuple(pair for pair in flat_backward.results if pair[0] in some)
+        loops = _loops(pair, function, own, replace(flat_backward, results=results))
+        if loops is not None:
+            parts = calls if some == every else {}
+            asked = program.forward.parameters
+            written.append((loops, writer.from_less(loops, own, asked, parts)))
+            calls[_wants(some, every, inputs)] = own
+        elif some == every:
+            return None
+    return written
+
+
+def _wants(some: Sequence[str], every: Sequence[str], inputs: Sequence[str]) -> str:
+    """When these gradients alone are wanted."""
+    places = {f"d{name}": i for i, name in enumerate(inputs)}
+    return " and ".join("not " * (r not in some) + f"needs[{places[r]}]" for r in every)
 
 
 def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:

@@ -13,7 +13,7 @@ import jinja2
 
 from codegen.header import header
 from codegen.program import Program
-from codegen.targets.cpp.functions import functions_of
+from codegen.targets.cpp.functions import Written, functions_of
 from codegen.targets.cpp.kernels import Kernel
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.torch.target import CALLED, IMPORTS
@@ -80,7 +80,7 @@ class CppTarget:
             "kernels.cpp.jinja", header=lines, kernels=_all_printed(kernels)
         )
         body = "\n".join(line for w in wrappers for line in (w.signature, *w.lines, w.returned))
-        body += "".join(each.takes_plain for each in written.at_once)
+        body += "".join(each.takes_plain for each in (*written.at_once, *written.lean))
         borrowed = sorted({*CALLED.findall(body)} - OWN - {w.name for w in wrappers})
         classes = sorted({*re.findall(r"^return ([A-Z]\w*)\(", body, re.M)})
         text = self._printed(
@@ -88,9 +88,10 @@ class CppTarget:
             header=lines,
             name=name,
             title=program.title,
-            imports=_imports(name, body, bool(written.at_once), bool(step)),
+            imports=_imports(name, body, written, bool(step)),
             replaced=_tuple([f'"{name}"' for name in written.replaced]),
             at_once=written.at_once,
+            lean=written.lean,
             counts=[_counts(kernel) for kernel in kernels],
             digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
@@ -115,12 +116,13 @@ class CppTarget:
         return self.environment.get_template(template).render(**values)
 
 
-def _imports(name: str, body: str, at_once: bool, step: bool) -> list[str]:
+def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
     """The lines of a module of kernels, with the text ``body``, that import what it names."""
     found = ["from pathlib import Path as _Path"] * step
     found += [line for part, line in USED.items() if part in body]
     found += [""] * bool(found) + [f"from .. import {name} as _module"]
-    found += ["from . import AtOnce as _AtOnce"] * at_once
+    found += ["from . import AtOnce as _AtOnce"] * bool(written.at_once)
+    found += ["from . import KeepingLess as _KeepingLess"] * bool(written.lean)
     found += ["from . import Kernels, Original", "from . import usable as _usable"]
     if step:
         found += ["from ._building import NoCompiler as NoCompiler  # which a step raises"]

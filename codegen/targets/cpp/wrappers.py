@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.program import NUMBERS, Function, Program
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.parts import values_in
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Load
@@ -100,6 +100,44 @@ class Wrappers:
         signature = wrapped(f"def {name}", parameters, ":")
         last = f"return {in_tuple([made[loss], *shown])}"
         return Wrapper(name, signature, tuple(lines), last, tuple(wanted))
+
+    def keeping_less(self, loops: Loops, name: str, parameters: Sequence[str], numbers) -> Wrapper:
+        """A forward; ``parameters`` are those of the differentiable function. It returns the
+        output, and the tensors and the ``numbers`` that `from_less` takes.
+        """
+        lines = _Body(self, loops, "return None", parameters).lines()
+        made, (output, *kept) = dict(loops.flat.results), loops.function.results
+        tensors = in_tuple([made.get(r, r) for r in kept if r not in numbers])
+        shown = [made.get(output, output), tensors, in_tuple([r for r in kept if r in numbers])]
+        signature = wrapped(f"def {name}", parameters, ":")
+        return Wrapper(name, signature, tuple(lines), f"return {in_tuple(shown)}")
+
+    def from_less(
+        self, loops: Loops, name: str, inputs: Sequence[Parameter], parts: Mapping[str, str]
+    ) -> Wrapper:
+        """A backward that returns a gradient for each of the ``inputs``, or None; ``parts`` as in
+        `wrapper`. What may have been left out has none unless it is wanted.
+        """
+        arguments = [*(p.name for p in loops.function.parameters), "needs"]
+        lines = []
+        for condition, part in parts.items():
+            lines += [
+                f"if {condition}:",
+                f"    {wrapped(f'return {part}', arguments, indent=INSIDE)}",
+            ]
+        lines += _Body(self, loops, "return None", arguments).lines()
+        made, results = dict(loops.flat.results), loops.function.results
+        shown = [
+            made[f"d{p.name}"] + f" if needs[{i}] else None" * (p.default is not None)
+            if f"d{p.name}" in results
+            else "None"
+            for i, p in enumerate(inputs)
+        ]
+        signature = wrapped(f"def {name}", arguments, ":")
+        last = (
+            wrapped("return ", shown, indent=4) if len(shown) > 1 else f"return {in_tuple(shown)}"
+        )
+        return Wrapper(name, signature, tuple(lines), last)
 
     def returned(self, loops: Loops, names: Sequence[str], as_class: bool) -> str:
         made = dict(loops.flat.results)
