@@ -20,8 +20,9 @@ from codegen.emitting import emit_all
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
-from codegen.ranks import CHUNK, SHARD, file_of_ranks, generate_of_ranks, present
+from codegen.ranks import file_of_ranks, generate_of_ranks, present
 from codegen.report import FILE, report
+from codegen.sharding import CHUNK, SHARD
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels, targets
 from codegen.trace import trace_command

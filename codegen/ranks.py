@@ -11,7 +11,7 @@ from itertools import permutations
 from pathlib import Path
 
 from codegen.driver import TOLERANCE, beside_of, written
-from codegen.sharding import Sharded, sharded
+from codegen.sharding import CHUNK, SHARD, Sharded, sharded
 from codegen.sharding.counting import told
 from codegen.targets.torch.target import TorchTarget
 from derive.derivation import derive
@@ -19,7 +19,6 @@ from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
 from derive.orders import FIRST
 
-SHARD, CHUNK = "shard", "chunk"  # the ways in which an axis has parts
 MOST_AXES = {SHARD: 2, CHUNK: 1}  # at the same time; over a group of its own each
 
 

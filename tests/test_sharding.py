@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from codegen.cli import main
 from codegen.driver import beside_of, written
 from codegen.program.shards import Exchange
-from codegen.ranks import CHUNK, generate_of_ranks
-from codegen.sharding import sharded
+from codegen.ranks import generate_of_ranks
+from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.targets import targets
 from codegen.targets.torch import shard_check

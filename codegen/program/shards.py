@@ -149,10 +149,18 @@ class Exchange(Step):
     ``kind``: 'sum' and 'largest' of the parts, entry by entry; 'first' for the place of the first
     largest; 'gathered' for the parts, one after the other; 'moments' for the mean, what moves a
     value to it, and the squares about it; 'ratio' for that of two lengths; 'agreed' tells the
-    lengths of the parts alone.
+    lengths of the parts alone. With a ``handle`` it is only begun here.
     """
 
     kind: str
     group: str
     sent: tuple[Sent, ...]
     more: tuple[Value, ...] = ()
+    handle: str = ""
+
+
+@dataclass(frozen=True)
+class Ended(Step):
+    """Waits for the `Exchange` whose handle has the same name."""
+
+    sent: tuple[Sent, ...]

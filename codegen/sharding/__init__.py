@@ -17,6 +17,7 @@ from codegen.program.values import LengthOf
 from codegen.sharding.functions import split
 from codegen.sharding.groups import Groups, groups_of
 
+SHARD, CHUNK = "shard", "chunk"  # the ways in which an axis has parts; they stand in names
 FOUR = ("forward", "backward", "atoms", "chain")
 
 
@@ -35,14 +36,14 @@ class Sharded:
     plain: Sharded | None = None
 
 
-def sharded(program: Program, axes: Sequence[str], word: str = "shard") -> Sharded:
-    """``word`` stands before the axes in names.
+def sharded(program: Program, axes: Sequence[str], way: str = SHARD) -> Sharded:
+    """``way``: over ranks, or in chunks.
 
     Raises `QuestionError` for an axis that there is not, and for what crosses the parts.
     """
-    groups = groups_of(program, axes)
-    end = "_".join([word, *(axis.lower() for axis in axes)])
-    title = program.title + "".join([word.capitalize(), *(axis.capitalize() for axis in axes)])
+    groups = groups_of(program, axes, way == SHARD)
+    end = "_".join([way, *(axis.lower() for axis in axes)])
+    title = program.title + "".join([way.capitalize(), *(axis.capitalize() for axis in axes)])
     changed = replace(
         program,
         name=f"{program.name}_{end}",

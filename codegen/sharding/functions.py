@@ -22,6 +22,7 @@ from codegen.program.steps import (
 from codegen.program.values import Load, Number, Plus, Power, SizeOf, Times, Value
 from codegen.sharding.groups import Groups
 from codegen.sharding.lengths import ABOUT_NUMBERS, Lengths
+from codegen.sharding.meanwhile import meanwhile
 from codegen.sharding.moments import Centred, centred
 from codegen.sharding.ordering import needed, ordered
 from codegen.sharding.placing import Placing
@@ -47,6 +48,8 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
     found = writer.steps()
     sizes = writer.lengths.read(found)
     steps = tuple(needed(ordered(found), function.results))
+    if groups.at_once:
+        steps = tuple(meanwhile(steps, writer.taken))
     changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
     exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))

@@ -15,18 +15,20 @@ Split = tuple[str, ...]  # for each dimension the axis whose group it is split o
 @dataclass(frozen=True)
 class Groups:
     """``axes`` were asked for; ``of`` says of an axis over whose group it is split: itself, what
-    it is flattened into as the first part, or the first part of what it is made of.
+    it is flattened into as the first part, or the first part of what it is made of. The parts are
+    computed ``at_once``, or one after the other.
     """
 
     axes: tuple[str, ...]
     of: Mapping[str, str]
+    at_once: bool
 
     def split(self, layout: Layout) -> Split:
         """Where a tensor of this layout is split."""
         return tuple("" if dim.one else self.of.get(dim.axis.name, "") for dim in layout)
 
 
-def groups_of(program: Program, axes: Sequence[str]) -> Groups:
+def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
     """Raises `QuestionError` for an axis that cannot be split."""
     names = {axis for axis, _ in program.sizes}
     of_code = {code: axis for axis, code in reversed(program.sizes)}
@@ -66,4 +68,4 @@ def groups_of(program: Program, axes: Sequence[str]) -> Groups:
             of[parts[0]] = whole
         elif parts[0] in axes:
             of[whole] = parts[0]
-    return Groups(tuple(axes), of)
+    return Groups(tuple(axes), of, at_once)

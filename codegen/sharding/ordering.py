@@ -73,7 +73,7 @@ def line(step: Step) -> Line:
 
 def ordered(steps: Sequence[Step]) -> list[Step]:
     lines = [line(step) for step in steps]
-    before = {i: {j for j in range(i) if _depends(mine, lines[j])} for i, mine in enumerate(lines)}
+    before = {i: {j for j in range(i) if depends(mine, lines[j])} for i, mine in enumerate(lines)}
     done: list[Step] = []
     known: set[str] = set()  # the groups whose sizes are
     while before:
@@ -105,7 +105,8 @@ def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
     return kept[::-1]
 
 
-def _depends(mine: Line, other: Line) -> bool:
+def depends(mine: Line, other: Line) -> bool:
+    """Whether a line has to stay behind another one."""
     return bool(other.writes & (mine.reads | mine.writes) or other.reads & mine.writes)
 
 

@@ -12,6 +12,9 @@ from codegen.sharding.proofs import relied_on
 from codegen.targets.torch.documentation import WIDTH, item, part, safe
 
 
+BESIDE = "; while one travels, what does not wait for it is computed"
+
+
 def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
     """The lines of the docstring after the first."""
     program, axes = sharded.program, " and ".join(sharded.groups.axes)
@@ -74,7 +77,8 @@ def _told(sharded: Sharded) -> Iterator[str]:
             found = collectives(pair.exchanges[kind], kind == "backward")
             count = f"{len(found)} collective{'s' * (len(found) > 1)}"
             shown = f"{count}: {'; '.join(found)}" if found else "nothing"
-            yield f"{kind}{words}: {shown}."
+            beside = any(exchange.handle for exchange in pair.exchanges[kind])
+            yield f"{kind}{words}: {shown}{BESIDE if beside else ''}."
     yield (
         "the length of each part travels with the first of these, and what shows that the ranks "
         "agree; a packet with that goes before one that is too large for it."
@@ -82,20 +86,20 @@ def _told(sharded: Sharded) -> Iterator[str]:
 
 
 def _gradients(sharded: Sharded) -> Iterator[str]:
-    for p in sharded.program.forward.parameters:
-        if p.role != "input":
-            continue
-        if any(sharded.groups.split(p.layout)):
-            yield (
-                f"d{p.name}: of this rank's part, and of all that the ranks compute together. What "
-                "is behind it on every rank has to be summed over the ranks; an average, such as "
-                "that of DistributedDataParallel, asks for as many times the loss."
-            )
-        else:
-            yield (
-                f"d{p.name}: complete, the same on every rank: nothing is left to add up, and an "
-                "average over ranks, such as that of DistributedDataParallel, leaves it as it is."
-            )
+    inputs = [p for p in sharded.program.forward.parameters if p.role == "input"]
+    local = [f"d{p.name}" for p in inputs if any(sharded.groups.split(p.layout))]
+    complete = [f"d{p.name}" for p in inputs if not any(sharded.groups.split(p.layout))]
+    if local:
+        yield (
+            f"{', '.join(local)}: of this rank's part, and of all that the ranks compute together. "
+            "What is behind it on every rank has to be summed over the ranks; an average, such as "
+            "that of DistributedDataParallel, asks for as many times the loss."
+        )
+    if complete:
+        yield (
+            f"{', '.join(complete)}: complete, the same on every rank: nothing is left to add up, "
+            "and an average over ranks, such as that of DistributedDataParallel, leaves it as it is."
+        )
 
 
 def _edges(program: Program) -> Iterator[str]:

@@ -39,8 +39,13 @@ class ShardPrinter(Printer):
         values += map(self.text, step.more)
         if step.kind in ("first", "gathered"):
             values.append(str(step.sent[0].along))
-        names = ", ".join(sent.name for sent in step.sent)
-        return broken(f"{names} = {over}.{step.kind}({', '.join(values)})")
+        told, way = (
+            (step.handle, f"begin_{step.kind}") if step.handle else (_names(step), step.kind)
+        )
+        return broken(f"{told} = {over}.{way}({', '.join(values)})")
+
+    def _Ended(self, step: shards.Ended) -> str:
+        return broken(f"{_names(step)} = {step.name}()")
 
     def _OwnAddAt(self, step: shards.OwnAddAt) -> str:
         given = f"{step.name}, {step.along}, {self.text(step.index)}, {self.text(step.value)}"
@@ -118,3 +123,7 @@ class ShardPrinter(Printer):
         open_part = next((axis for axis in value.into if axis in self.split), value.into[0])
         lengths = ["-1" if axis == open_part else self.sizes[axis] for axis in value.into]
         return f"{self.tight(value.operand)}.unflatten({value.along}, ({', '.join(lengths)}))", ATOM
+
+
+def _names(step: shards.Exchange | shards.Ended) -> str:
+    return ", ".join(sent.name for sent in step.sent)

@@ -45,6 +45,12 @@ class Group:
         return self.ring.passed(self.rank, what)
 
 
+class Done:
+    """What was begun, and is there already."""
+
+    def wait(self) -> None: ...
+
+
 class Simulated:
     """Takes the place of ``torch.distributed`` in a module."""
 
@@ -59,17 +65,21 @@ class Simulated:
     def get_world_size(self, group: Group) -> int:
         return group.ring.count
 
-    def all_gather(self, parts: list[Tensor], tensor: Tensor, group: Group) -> None:
+    def all_gather(
+        self, parts: list[Tensor], tensor: Tensor, group: Group, async_op: bool = False
+    ) -> Done:
         for part, found in zip(parts, group.passed("gather", tensor.clone()), strict=True):
             part.copy_(found)
+        return Done()
 
     def all_gather_object(self, objects: list, own: object, group: Group) -> None:
         objects[:] = group.passed("objects", own)
 
-    def all_reduce(self, tensor: Tensor, operation, group: Group) -> None:
+    def all_reduce(self, tensor: Tensor, operation, group: Group, async_op: bool = False) -> Done:
         found = torch.stack(group.passed("reduce", tensor.clone()))
         largest = operation == dist.ReduceOp.MAX
         tensor.copy_(found.amax(0) if largest else found.sum(0))
+        return Done()
 
 
 def on_ranks(

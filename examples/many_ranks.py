@@ -1,0 +1,145 @@
+"""The network of names, trained by several processes that have a part of every batch each.
+
+    gradform mlp --shard N --out ranks
+    python examples/many_ranks.py ranks/mlp_shard_n.py
+    python examples/many_ranks.py ranks/mlp_shard_n.py --ranks 3 --steps 1000 --data names.txt
+
+Every process has all parameters and its part of the examples; the gradients that the module
+returns are complete on every one, so all take the same step and the parameters stay the same.
+One process alone takes the same steps on the whole batches. Exit status: 0 the losses are the same
+within the rounding of double precision; 1 they are not; 2 the question was not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+from character_model.mistakes import Mistake
+from character_model.network import EPS, drawn_parameters
+from character_model.training import BATCH, rate_at
+from character_model.words import OWN_WORDS, SYMBOLS, Examples, load
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from generated import mlp
+
+SEED = 2147483647
+HIDDEN = 64
+ROWS = 5  # of the table
+SAME = 1e-12  # double precision, where sums are taken in another order at every step
+WAIT = timedelta(minutes=5)  # of a process for the others
+SAME_LOSSES, OTHER_LOSSES, NOT_UNDERSTOOD = 0, 1, 2
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    try:
+        module_at(options.module)
+        examples = load(options.data).training
+    except Mistake as mistake:
+        sys.stderr.write(f"{Path(__file__).name}: {mistake}\n")
+        return NOT_UNDERSTOOD
+    alone = train(mlp, examples, options.steps, lambda batch: batch)
+    with tempfile.TemporaryDirectory() as folder:
+        given = (options.ranks, options.module, examples, options.steps, Path(folder))
+        processes.spawn(rank_of_several, given, options.ranks)
+        together = torch.load(Path(folder) / "losses.pt")
+    return _compared(alone, together, options.ranks)
+
+
+def train(
+    module: ModuleType, examples: Examples, steps: int, own: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The losses (steps,) before each step. ``own`` takes a process's part of a batch (n,), given
+    as the numbers of its examples.
+    """
+    name = module.__name__.rpartition(".")[2]
+    forward, backward = (getattr(module, f"{name}_{kind}") for kind in ("forward", "backward"))
+    generator = torch.Generator().manual_seed(SEED)  # the same batches on every process
+    drawn = drawn_parameters(len(SYMBOLS), HIDDEN, generator)
+    parameters = {name: parameter.double() for name, parameter in drawn.items()}
+    upstream, losses = torch.ones((), dtype=torch.float64), []
+    for step in range(steps):
+        batch = own(torch.randint(len(examples), (BATCH,), generator=generator))
+        contexts, labels = examples.contexts[batch], examples.labels[batch]
+        saved = forward(contexts, labels, **parameters, eps=EPS)._asdict()
+        losses.append(saved.pop("loss"))
+        gradients = backward(upstream, **saved)
+        for name, parameter in parameters.items():
+            parameter.sub_(getattr(gradients, f"d{name}"), alpha=rate_at(step, steps))
+    return torch.stack(losses)
+
+
+def rank_of_several(
+    rank: int, ranks: int, module: Path, examples: Examples, steps: int, folder: Path
+) -> None:
+    """What each process does; the first one writes the losses, which all have."""
+    torch.set_num_threads(1)
+    store = dist.FileStore(str(folder / "store"), ranks)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=WAIT)
+    own = lambda batch: batch.tensor_split(ranks)[rank]  # noqa: E731
+    losses = train(module_at(module), examples, steps, own)
+    if rank == 0:
+        torch.save(losses, folder / "losses.pt")
+    dist.destroy_process_group()
+
+
+def module_at(path: Path) -> ModuleType:
+    """Raises Mistake where there is no such module."""
+    if not path.is_file():
+        raise Mistake(
+            f"{path} does not exist; gradform mlp --shard N --out {path.parent} writes"
+            f" {path.parent / 'mlp_shard_n.py'}"
+        )
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, "mlp_shard_n_forward"):
+        raise Mistake(f"{path} is not the module that gradform mlp --shard N writes")
+    return module
+
+
+def _compared(alone: Tensor, together: Tensor, ranks: int) -> int:
+    table = Table("step", "loss, one process", f"{ranks} processes")
+    for step in range(0, len(alone), max(1, len(alone) // ROWS)):
+        table.add_row(str(step), f"{alone[step]:.10f}", f"{together[step]:.10f}")
+    same = bool(((together - alone).abs() <= SAME * alone).all())
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        f"all {len(alone)} losses are {'the same' if same else 'NOT the same'}"
+        f" (to {SAME} of their size)"
+    )
+    return SAME_LOSSES if same else OTHER_LOSSES
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("module", type=Path, help="what gradform mlp --shard N writes")
+    parser.add_argument("--ranks", type=_count, default=2, help="processes (2)")
+    parser.add_argument("--steps", type=_count, default=100, help="steps of descent (100)")
+    parser.add_argument("--data", type=Path, default=OWN_WORDS, help="a list of words")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError("a whole number above 0 is needed")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
