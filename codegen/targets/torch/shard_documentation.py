@@ -11,7 +11,6 @@ from codegen.sharding.counting import told as collectives
 from codegen.sharding.proofs import relied_on
 from codegen.targets.torch.documentation import WIDTH, item, part, safe
 
-
 BESIDE = "; while one travels, what does not wait for it is computed"
 
 
@@ -98,7 +97,7 @@ def _gradients(sharded: Sharded) -> Iterator[str]:
     if complete:
         yield (
             f"{', '.join(complete)}: complete, the same on every rank: nothing is left to add up, "
-            "and an average over ranks, such as that of DistributedDataParallel, leaves it as it is."
+            "and an average, such as that of DistributedDataParallel, leaves it as it is."
         )
 
 
