@@ -16,6 +16,7 @@ from codegen.program.steps import (
     Fill,
     InRange,
     NotZero,
+    Refuse,
     SplitLabel,
     Step,
 )
@@ -95,7 +96,9 @@ class _Writer:
         late = {s.name for s in checks if isinstance(s, Default) and asked.asks_for_all(s)}
         for step in checks:
             if asked.asks_for_all(step) or (step.name in late and isinstance(step, ABOUT_NUMBERS)):
-                self.found.append(asked.with_all(step))
+                step = asked.with_all(step)
+                if not (isinstance(step, Refuse) and step.equal and step.left == step.right):
+                    self.found.append(step)
             elif step in self.function.checks or self.function is forward:
                 yield step
 
