@@ -9,7 +9,7 @@ from codegen.program import NUMBERS, Function, Parameter
 from codegen.sharding import FOUR, Sharded
 from codegen.sharding.lengths import Lengths
 from codegen.targets.torch.functions import Functions
-from codegen.targets.torch.lines import broken
+from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import (
@@ -22,8 +22,6 @@ from codegen.targets.torch.wrapping import (
 from derive.language.errors import QuestionError
 from derive.language.symbols import Axes
 from derive.notation.layout import Layout
-
-DEEPER = "    "
 
 
 class ShardedPage(Functions):
@@ -55,8 +53,8 @@ class ShardedPage(Functions):
                 product = [self.whole.get(self.sizes[part], self.sizes[part]) for part in made_of]
                 printer.sizes[axis] = f"({' * '.join(product)})"
             group = self.groups.of.get(axis, axis)
-            if group != axis and code in given:  # passed as it is on all ranks together
-                parts = self.lengths.flattened[group]
+            parts = self.lengths.flattened.get(group, [])
+            if axis in parts and code in given:  # passed as it is on all ranks together
                 others = [self.sizes[part] for part in parts if part != axis]
                 printer.sizes[axis] = f"({' // '.join([self.length_of(function, group), *others])})"
         return printer
@@ -98,12 +96,15 @@ class ShardedPage(Functions):
             for axis, over in self.over.items()
         ]
         inside = [
-            line.replace("\n", f"\n{DEEPER}") if "\n" in line else broken(line, WITHIN)
+            line.replace("\n", f"\n{STEP}") if "\n" in line else broken(line, WITHIN)
             for line in lines
         ]
         groups = ", ".join(f"{group}={group}" for group in self.group.values())
         several = [f'_apart("{name}", {groups})'] * (len(withs) > 1)
-        return [*several, f"\n{WITHIN}".join([f"with {', '.join(withs)}:", *inside])]
+        opened = f"with {', '.join(withs)}:"
+        if len(STEP + opened) > LONGEST:
+            opened = f"with (\n{WITHIN}" + f",\n{WITHIN}".join(withs) + f",\n{STEP}):"
+        return [*several, f"\n{WITHIN}".join([opened, *inside])]
 
     def begun(self, function: Function) -> list[str]:
         """What each group is told of the call: how long the part is, and what all ranks share."""
@@ -117,15 +118,25 @@ class ShardedPage(Functions):
                     "split another axis",
                 )
             like = next(p.name for p in function.parameters if self.always_there(p))
-            alike = [self.dtype] if function is not self.program.backward else []
-            for other, code in self.sizes.items():
-                if self.groups.of.get(other) != axis and code not in self.whole:
-                    found = self.length_of(function, other)
-                    alike += [found] * bool(found and f"{found}," not in alike)
-            numbers = [p.name for p in function.parameters if p.role in NUMBERS]
-            alike += [name for name in numbers if name not in self.whole]
-            lines.append(wrapped(f"{over}.begin", [like, place, *dict.fromkeys(alike)], indent=4))
+            lines.append(
+                wrapped(f"{over}.begin", [like, place, *self.alike(function, axis)], indent=4)
+            )
         return lines
+
+    def alike(self, function: Function, axis: str) -> list[str]:
+        """What has to be the same on all ranks of the group of an axis."""
+        flattened = self.lengths.flattened.get(axis, [])
+        own, found = set(self.whole), []  # names of what differs from rank to rank
+        for other, code in self.sizes.items():
+            split = self.groups.of.get(other) == axis
+            put_together = bool(self.lengths.of_parts(other))
+            if put_together or (split and other not in flattened):
+                own.add(code)
+            if not (put_together or split or code in self.whole):
+                found.append(self.length_of(function, other))
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS and p.name not in own]
+        dtype = [self.dtype] if function is not self.program.backward else []
+        return list(dict.fromkeys(filter(None, [*dtype, *found, *numbers])))
 
     def always_there(self, p: Parameter) -> bool:
         return p.role not in NUMBERS and p.default is None
