@@ -118,9 +118,8 @@ class ShardedPage(Functions):
                     "split another axis",
                 )
             like = next(p.name for p in function.parameters if self.always_there(p))
-            lines.append(
-                wrapped(f"{over}.begin", [like, place, *self.alike(function, axis)], indent=4)
-            )
+            line = wrapped(f"{over}.begin", [like, place, *self.alike(function, axis)], indent=8)
+            lines.append(line.replace(f"\n{STEP}", "\n"))  # it comes to stand deeper
         return lines
 
     def alike(self, function: Function, axis: str) -> list[str]:
