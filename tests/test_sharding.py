@@ -52,6 +52,21 @@ def compared(forward, refused=()) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
+    "name, axis",
+    [("var", "C"), ("batch_norm_biased", "N"), ("layer_norm", "C"), ("softmax_nll", "C")],
+)
+def test_what_is_larger_than_a_packet(name, axis):
+    forward = forward_from(name)
+    program, whole = of_one_process(forward)
+    split = sharded(program, [axis])
+    text = targets["torch"].render_sharded(split)
+    assert text.count("ROOM = 262144") == 1
+    text = text.replace("ROOM = 262144", "ROOM = 0")
+    given = text, whole, forward.definition, program, split
+    assert targets["torch"].difference_of_parts(*given) < TOLERANCE
+
+
+@pytest.mark.parametrize(
     "name",
     [n if n in SAMPLES else pytest.param(n, marks=pytest.mark.thorough) for n in NAMES],
 )
