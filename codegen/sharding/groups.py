@@ -30,34 +30,15 @@ class Groups:
 
 def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
     """Raises `QuestionError` for an axis that cannot be split."""
-    names = {axis for axis, _ in program.sizes}
-    of_code = {code: axis for axis, code in reversed(program.sizes)}
-    made = {of_code[code]: [of_code[part] for part in parts] for code, parts in program.flattened}
-    tensors = [p for p in program.forward.parameters if p.layout]
-    home = {dim.axis.name for p in tensors for dim in p.layout}
     for axis in axes:
-        if axis not in names or axis not in home:
-            known = ", ".join(sorted(home)) or "none"
-            raise QuestionError(
-                f"{program.name} has no argument along an axis {axis!r}",
-                f"the axes of its arguments: {known}",
-            )
-        codes = dict(program.sizes)
-        other = next(a for a, code in program.sizes if code == codes[axis] and a in home)
-        if other != axis:
-            raise QuestionError(
-                f"the axis {axis} of {program.name} is {other} under another name",
-                f"split {other}",
-            )
+        _can_be_split(program, axis)
         if axes.count(axis) > 1:
             raise QuestionError(f"the axis {axis} is named twice", "name it once")
-        if codes[axis] in dict(program.fixed):
-            raise QuestionError(
-                f"the axis {axis} of {program.name} always has the same length",
-                "split another one",
-            )
+    of_code = {code: axis for axis, code in reversed(program.sizes)}
     of = {axis: axis for axis in axes}
-    for whole, parts in made.items():
+    for code, codes_of_parts in program.flattened:
+        whole, parts = of_code[code], [of_code[part] for part in codes_of_parts]
+        _is_known(program, whole, [part for part in parts if part in axes])
         if whole in axes:
             if dict(program.sizes)[parts[0]] in dict(program.fixed):
                 raise QuestionError(
@@ -69,3 +50,35 @@ def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
         elif parts[0] in axes:
             of[whole] = parts[0]
     return Groups(tuple(axes), of, at_once)
+
+
+def _can_be_split(program: Program, axis: str) -> None:
+    codes = dict(program.sizes)
+    home = {dim.axis.name for p in program.forward.parameters for dim in p.layout}
+    if axis not in codes or axis not in home:
+        known = ", ".join(sorted(home)) or "none"
+        raise QuestionError(
+            f"{program.name} has no argument along an axis {axis!r}",
+            f"the axes of its arguments: {known}",
+        )
+    other = next(a for a, code in program.sizes if code == codes[axis] and a in home)
+    if other != axis:
+        raise QuestionError(
+            f"the axis {axis} of {program.name} is {other} under another name", f"split {other}"
+        )
+    if codes[axis] in dict(program.fixed):
+        raise QuestionError(
+            f"the axis {axis} of {program.name} always has the same length", "split another one"
+        )
+
+
+def _is_known(program: Program, whole: str, split: Sequence[str]) -> None:
+    """Which of the parts of an axis are split: a Program calls those of one length by one name."""
+    codes = dict(program.sizes)
+    for part in split:
+        if [*codes.values()].count(codes[part]) > 1:
+            raise QuestionError(
+                f"the axis {whole} of {program.name} is put together of {part}, which has another"
+                " name too: which of them is split there is not known",
+                "split another axis",
+            )
