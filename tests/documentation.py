@@ -116,6 +116,8 @@ def printed(command: str, folder: Path) -> str:
 
 def _run(command: list[str], folder: Path, given: str = "") -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    programs = str(Path(sys.executable).parent)  # python, torchrun
+    environment["PATH"] = os.pathsep.join([programs, environment["PATH"]])
     return subprocess.run(
         command, input=given, capture_output=True, text=True, cwd=folder, env=environment
     )
