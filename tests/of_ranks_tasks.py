@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -9,6 +13,7 @@ import torch.distributed as dist
 from of_ranks import module_at
 
 N, C = 6, 8
+SHORT = 5  # seconds that ranks wait for one that has died
 
 
 def data(seed=0):
@@ -60,6 +65,20 @@ def mistakes(folder: Path, rank: int, count: int) -> dict[str, str]:
     after = by_c.softmax_nll_shard_c(part, labels)
     found["after"] = "" if abs(after - loss) < 1e-12 else "not the same"
     return found
+
+
+def dies(folder: Path, rank: int, count: int) -> None:
+    """The last rank ends without a word; what the others are told of it, and when."""
+    module = module_at(folder / "softmax_nll_shard_c.py")
+    group = dist.new_group(timeout=timedelta(seconds=SHORT))
+    logits, labels = data()
+    found, begun = {}, time.monotonic()
+    if rank < count - 1:
+        part = logits.chunk(count, 1)[rank]
+        found["told"] = raised(lambda: module.softmax_nll_shard_c(part, labels, group))
+        found["in time"] = time.monotonic() - begun < 2 * SHORT
+    (folder / f"found_{rank}.json").write_text(json.dumps(found))
+    os._exit(0)  # a group that is not whole cannot be left in good order
 
 
 def twice(folder: Path, rank: int, count: int) -> dict[str, str]:
@@ -194,6 +213,7 @@ def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
 
 TASKS = {
     "mistakes": mistakes,
+    "dies": dies,
     "twice": twice,
     "counted": counted,
     "of_torch": of_torch,

@@ -125,6 +125,12 @@ def test_one_rank_raises_and_all_say_why(texts):
         assert each["after"] == ""
 
 
+def test_a_rank_that_has_died_is_torchs_error(texts):
+    first, second, _ = run(texts, 3, "dies")
+    for found in (first, second):
+        assert found["told"].startswith(("RuntimeError", "DistBackendError")) and found["in time"]
+
+
 def test_second_derivatives_are_refused(texts):
     for found in run(texts, 2, "twice"):
         assert found["twice"].startswith("NotImplementedError: softmax_nll_shard_c is differ")
