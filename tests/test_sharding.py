@@ -17,6 +17,7 @@ from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.targets import targets
 from codegen.targets.torch import shard_check
+from codegen.targets.torch.simulated import Simulated, on_ranks
 from derive import derive, forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.library import list_forwards
@@ -140,12 +141,54 @@ def exchanged(name, *axes, kind="forward"):
         ("layer_norm", "C", ["mean and squares of N + N"], ["sum of N + N"]),
         ("linear", "K", ["sum of N*H"], []),
         ("group_norm", "C", [], []),
+        (
+            "cross_entropy_probabilities",
+            "C",
+            ["largest of N*S", "sum of N*S + N*S + N*S"],
+            ["sum of N*S"],
+        ),
     ],
 )
 def test_as_few_collectives_as_the_mathematics_needs(name, axis, forward, backward):
     assert list(exchanged(name, axis)) == forward
     if backward is not None:
         assert list(exchanged(name, axis, kind="backward")) == backward
+
+
+def test_what_is_smoothed_and_weighted_needs_no_other_sum_of_rows():
+    program, _ = of_one_process(forward_from("cross_entropy"))
+    found = sharded(program, ["C"])
+    assert [each.kind for each in found.exchanges["forward"]] == ["largest", "sum"]
+    assert [each.kind for each in found.exchanges["backward"]] == ["sum"]
+
+
+def test_what_is_no_logarithm_of_shares_is_not_taken_apart(tmp_path):
+    """A mean that is subtracted after the sum would cancel."""
+    text = """
+    x = Input(N, C)
+    w = Input(C)
+    mean = Sum(x, C) / C
+    far = x - mean
+    y = Sum(w * far, C)
+"""
+    forward = forward_from(forward_file(tmp_path, "Apart", text))
+    program, _ = of_one_process(forward)
+    assert "logarithm" not in sharded(program, ["C"]).rewritten
+
+
+def test_all_but_the_first_record_nothing(tmp_path):
+    program, _ = of_one_process(forward_from("softmax_nll"))
+    text = targets["torch"].render_sharded(sharded(program, ["C"]))
+    module = module_from(text, tmp_path, "recorded")
+    module.dist = Simulated()
+
+    def on_one(groups, place):
+        x = torch.randn(3, 4, requires_grad=True)
+        forward = module.softmax_nll_shard_c_forward(x, torch.tensor([0, 1, 7]), *groups)
+        atoms = module.softmax_nll_shard_c_atoms(x, torch.tensor([0, 1, 7]), *groups)
+        return any(v.requires_grad for v in (*forward, *atoms))
+
+    assert on_ranks([2], on_one) == [False, False]
 
 
 def test_the_report_has_them():

@@ -24,15 +24,15 @@ FOUR = ("forward", "backward", "atoms", "chain")
 @dataclass(frozen=True)
 class Sharded:
     """``program`` has the functions of one rank, under the new name, and no second order.
-    ``exchanges`` are the collectives of each function, by its kind; ``shares``: some divide after
-    a sum what was a sum of quotients. ``plain`` is the pair for calls that pass nothing optional,
+    ``exchanges`` are the collectives of each function, by its kind; ``rewritten`` the identities by
+    which there are fewer of them. ``plain`` is the pair for calls that pass nothing optional,
     where all ranks see alike whether something is.
     """
 
     program: Program
     groups: Groups
     exchanges: Mapping[str, tuple[Exchange, ...]]
-    shares: bool
+    rewritten: frozenset[str]
     plain: Sharded | None = None
 
 
@@ -66,7 +66,7 @@ def sharded(program: Program, axes: Sequence[str], way: str = SHARD) -> Sharded:
 
 def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence[str]) -> Sharded:
     """``changed`` with functions of ``program`` as a rank computes them."""
-    functions, exchanges, shares = {}, {}, False
+    functions, exchanges, rewritten = {}, {}, frozenset()
     for kind in kinds:
         found = split(program, getattr(program, kind), groups)
         function = found.function
@@ -76,8 +76,8 @@ def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence
             result_class=changed.title + function.result_class.removeprefix(program.title),
         )
         exchanges[kind] = found.exchanges
-        shares |= found.shares
-    return Sharded(replace(changed, **functions), groups, exchanges, shares)
+        rewritten |= found.rewritten
+    return Sharded(replace(changed, **functions), groups, exchanges, rewritten)
 
 
 def _is_split(program: Program, name: str, groups: Groups) -> bool:

@@ -34,13 +34,13 @@ from derive.notation.layout import Layout
 
 @dataclass(frozen=True)
 class Split:
-    """A function for one rank; ``exchanges`` are its collectives in their order, and ``shares``
-    says whether a divisor was moved behind a sum.
+    """A function for one rank; ``exchanges`` are its collectives in their order, ``rewritten`` the
+    identities by which it was rewritten, so that there are fewer of them.
     """
 
     function: Function
     exchanges: tuple[Exchange, ...]
-    shares: bool
+    rewritten: frozenset[str]
 
 
 def split(program: Program, function: Function, groups: Groups) -> Split:
@@ -54,7 +54,7 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
     changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
     exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))
-    return Split(changed, exchanges, writer.placing.shares)
+    return Split(changed, exchanges, frozenset(writer.placing.rewritten))
 
 
 class _Writer:

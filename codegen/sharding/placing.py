@@ -50,7 +50,7 @@ class Placing:
         self.rules, self.exchange = rules, exchange
         self.splits: dict[str, Split] = {}
         self.defined: dict[str, Value] = {}
-        self.shares = False  # whether a divisor was moved behind a sum
+        self.rewritten: set[str] = set()  # by which identities
 
     def placed(self, value: Value) -> Placed:
         rule = self.rules.get(type(value))

@@ -38,5 +38,4 @@ def _names(sharded: Sharded) -> Iterator[str]:
         values = [v for step in steps for v in (step, *values_of(step))]
         if any(isinstance(v, PICKED) for v in values):
             yield "pick"
-    if sharded.shares:
-        yield "share"
+    yield from sorted(sharded.rewritten)

@@ -11,10 +11,8 @@ from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sharding.groups import Split
 from codegen.sharding.picked import pushed
 from codegen.sharding.placing import Placed, Placing, met, split_along
-from codegen.sharding.shares import divided_later
-from codegen.sharding.values import with_operands
-
-MAXIMA = ("max", "peak", "subtracted peak")
+from codegen.sharding.shares import divided_later, of_logarithms
+from codegen.sharding.values import MAXIMA, with_operands
 
 
 def load(placing: Placing, value: Load) -> Placed:
@@ -49,6 +47,10 @@ def taken_apart(placing: Placing, value: arrays.Split) -> Placed:
 def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
     inner = placing.placed(value.operand)
     groups = dict.fromkeys(inner.split[i] for i in value.along if inner.split[i])
+    apart = of_logarithms(value, placing.defined) if groups else None
+    if apart is not None:
+        placing.rewritten.add("logarithm")
+        return placing.placed(apart)
     kept = [("" if i in value.along else s) for i, s in enumerate(inner.split)]
     split = tuple(s for i, s in enumerate(kept) if value.keep or i not in value.along)
     if value.kind not in MAXIMA:
@@ -72,7 +74,7 @@ def contracted(placing: Placing, value: arrays.Contract) -> Placed:
     summed = {*value.summed} & placing.groups.of.keys()
     later = divided_later(value, placing.defined) if summed else None
     if later is not None:
-        placing.shares = True
+        placing.rewritten.add("share")
         return placing.placed(later)
     kept = {dim.axis.name for dim in value.dims}
     both = placing.aligned([placing.placed(value.left), placing.placed(value.right)], kept)

@@ -1,15 +1,22 @@
 """A sum of shares, ``sum of (a / sum(a)) * v``, is ``(sum of a*v) / sum(a)``: both sums may then
 travel together. It is taken for shares alone: what is added up is then at most the largest ``v``
 times the sum that is formed anyway, so nothing overflows that did not before.
+
+A sum of their logarithms, ``sum of f*(a - log(sum of exp(a)))`` where the largest ``a`` is 0, is
+``sum of f*a - log(sum of exp(a))*sum of f``, for the same reason. It is taken for these alone:
+``a`` is at most 0 and the logarithm at least 0, so the two terms have one sign and nothing cancels,
+as it would where a mean is subtracted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from codegen.program.arrays import Arrange, Contract, Reduce
 from codegen.program.parts import values_in
-from codegen.program.values import Load, Times, Value
+from codegen.program.values import Apply, Load, Plus, SizeOf, Times, Value
+from codegen.sharding.values import MAXIMA
 from derive.notation.layout import Dim, Layout
 
 
@@ -36,6 +43,102 @@ def divided_later(product: Contract, defined: Mapping[str, Value]) -> Value | No
         if divisor is not None:
             return Times(((later, False), (divisor, True)), dims=product.dims)
     return None
+
+
+def of_logarithms(value: Reduce, defined: Mapping[str, Value]) -> Value | None:
+    """The sum with what is subtracted taken out of it; None where no factor, ``defined`` by name,
+    is the logarithm of shares along all that is summed.
+    """
+    product = value.operand
+    factors = product.factors if isinstance(product, Times) else ((product, False),)
+    if value.kind != "sum" or any(divides for _, divides in factors):
+        return None
+    for i, (factor, _) in enumerate(factors):
+        found = _logarithm_of_shares(factor, value, defined)
+        if found is not None:
+            part, whole = found
+            rest = [other for other, _ in (*factors[:i], *factors[i + 1 :])]
+            outside = _in_place(whole, value.dims)
+            if outside is None:
+                continue
+            first = replace(value, operand=_times([*rest, part], product.dims))
+            often = Times(tuple((f, False) for f in (outside, *_summed(rest, value))))
+            terms = ((first, False), (replace(often, dims=value.dims), True))
+            return Plus(terms, dims=value.dims)
+    return None
+
+
+def _summed(factors: Sequence[Value], value: Reduce) -> Iterator[Value]:
+    """What the sum of a product of these is, as factors: those that it does not vary along count as
+    often as there are entries.
+    """
+    dims = _met([factor.dims for factor in factors])
+    before = len(value.operand.dims) - len(dims)
+    along = tuple(i - before for i in value.along if i >= before)
+    if factors:
+        kept = tuple(
+            Dim(d.axis, d.one or i in along)
+            for i, d in enumerate(dims)
+            if value.keep or i not in along
+        )
+        product = _times(factors, dims)
+        yield Reduce("sum", product, along, value.keep, dims=kept) if along else product
+    for i in value.along:
+        if i < before or dims[i - before].one:
+            yield SizeOf(value.operand.dims[i].axis.name)
+
+
+def _logarithm_of_shares(
+    factor: Value, value: Reduce, defined: Mapping[str, Value]
+) -> tuple[Value, Value] | None:
+    """What is at most 0, and the logarithm that is subtracted from it; None for others."""
+    found = _difference(factor, defined)
+    if found is None or factor.dims != value.operand.dims:
+        return None
+    part, whole = found
+    shifted = _difference(part, defined)
+    if shifted is None or not (isinstance(whole, Apply) and whole.function == "log"):
+        return None
+    total = _told(whole.operand, defined)
+    top = _told(shifted[1], defined)
+    if not (isinstance(total, Reduce) and isinstance(top, Reduce) and total.kind == "sum"):
+        return None
+    exp = _told(total.operand, defined)
+    of_part = isinstance(exp, Apply) and exp.function == "exp" and exp.operand == part
+    at_most_0 = top.kind in MAXIMA and top.operand == shifted[0] and top.along == total.along
+    return found if of_part and at_most_0 and {*value.along} <= {*total.along} else None
+
+
+def _difference(value: Value, defined: Mapping[str, Value]) -> tuple[Value, Value] | None:
+    """The two terms of what has the name ``value``, where it is a difference entry by entry."""
+    found = defined.get(value.name) if isinstance(value, Load) else None
+    if not isinstance(found, Plus) or [minus for _, minus in found.terms] != [False, True]:
+        return None
+    (first, _), (second, _) = found.terms
+    return (first, second) if first.dims == value.dims else None
+
+
+def _told(value: Value, defined: Mapping[str, Value]) -> Value:
+    """What a name stands for, whatever the order of its dimensions."""
+    while isinstance(value, Arrange) or (isinstance(value, Load) and value.name in defined):
+        value = value.operand if isinstance(value, Arrange) else defined[value.name]
+    return value
+
+
+def _times(factors: Sequence[Value], dims: Layout) -> Value:
+    if len(factors) == 1:
+        return factors[0]
+    return Times(tuple((factor, False) for factor in factors), dims=dims)
+
+
+def _met(layouts: Sequence[Layout]) -> Layout:
+    """The dimensions of what is computed of tensors entry by entry."""
+    longest = max(map(len, layouts), default=0)
+    found = []
+    for back in range(longest, 0, -1):
+        here = [dims[-back] for dims in layouts if len(dims) >= back]
+        found.append(next((dim for dim in here if not dim.one), here[0]))
+    return tuple(found)
 
 
 def _is_sum_of(whole: Value, part: Value, defined: Mapping[str, Value]) -> bool:

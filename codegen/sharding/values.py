@@ -13,6 +13,7 @@ from codegen.program.steps import Step
 from codegen.program.values import Value
 from derive.notation.layout import Layout
 
+MAXIMA = ("max", "peak", "subtracted peak")  # kinds of reductions
 POINTWISE = (
     values.Plus,
     values.Times,

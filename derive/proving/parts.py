@@ -68,6 +68,14 @@ def _shares() -> tuple[Expr, ...]:
     return ((part / m + more / m) - (part + more) / m,)
 
 
+def _logarithms() -> tuple[Expr, ...]:
+    """What has the same subtracted is added up first, and has it subtracted as often as it would
+    have been: of two terms, and so of any number of them.
+    """
+    apart = part * (m - c) + more * (k - c)
+    return (apart - (part * m + more * k - c * (part + more)),)
+
+
 identities = {
     "sum": OfParts("a sum is the sum over the ranks of the sums of their parts", _sums),
     "pick": OfParts("an index is in one part alone, and the others add 0", _picks),
@@ -77,5 +85,6 @@ identities = {
         "the own mean and the distances squared (Chan, Golub and LeVeque, 1979)",
         _moments,
     ),
+    "logarithm": OfParts("a common summand is subtracted after the sum", _logarithms),
     "share": OfParts("a common divisor is divided by after the sum", _shares),
 }

@@ -80,8 +80,9 @@ def _told(sharded: Sharded) -> Iterator[str]:
             yield f"{kind}{words}: {shown}{BESIDE if beside else ''}."
     yield (
         "these are entries, of 8 bytes in float64 and of 4 in all else. The length of each part "
-        "travels with the first collective, and what shows that the ranks agree: it is a packet of "
-        "256 KiB / ranks + 32 bytes from each rank, which goes before what is too large for it."
+        "travels with the first collective of the forward, and what shows that the ranks agree: it "
+        "is a packet of 256 KiB / ranks + 32 bytes from each rank, which goes before what is too "
+        "large for it."
     )
 
 
@@ -108,5 +109,6 @@ def _edges(program: Program) -> Iterator[str]:
         "same differs in its size. A group of which a process has died gives torch's error."
     )
     yield "NotImplementedError where a gradient is differentiated again (create_graph=True)."
+    yield "All functions but the first record nothing for autograd."
     yield ("float16 and bfloat16 are computed and told in float32, and rounded once at the end.")
     yield f"All else is as in {program.name.split('_shard_')[0]}."

@@ -11,9 +11,10 @@ from dataclasses import replace
 from codegen.program import arrays, shards, steps, values
 from codegen.program.parts import values_in
 from codegen.sharding.lengths import Lengths
-from codegen.targets.torch.lines import broken
+from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import ATOM, UNSHIFTED
+from codegen.targets.torch.wrapping import wrapped
 
 
 class ShardPrinter(Printer):
@@ -42,7 +43,11 @@ class ShardPrinter(Printer):
         told, way = (
             (step.handle, f"begin_{step.kind}") if step.handle else (_names(step), step.kind)
         )
-        return broken(f"{told} = {over}.{way}({', '.join(values)})")
+        call = f"{over}.{way}({', '.join(values)})"
+        if len(f"{STEP}{told} = {over}.{way}(") > LONGEST:  # in brackets, on lines of their own
+            names = wrapped("", told.split(", "), indent=len(STEP))
+            return names + broken(f"_ = {call}").removeprefix("_")
+        return broken(f"{told} = {call}")
 
     def _Ended(self, step: shards.Ended) -> str:
         return broken(f"{_names(step)} = {step.name}()")

@@ -118,7 +118,9 @@ class ShardedPage(Functions):
                     "split another axis",
                 )
             like = next(p.name for p in function.parameters if self.always_there(p))
-            line = wrapped(f"{over}.begin", [like, place, *self.alike(function, axis)], indent=8)
+            line = wrapped(
+                f"{over}.begin", [like, place, *self.alike(function, axis)], indent=len(WITHIN)
+            )
             lines.append(line.replace(f"\n{STEP}", "\n"))  # it comes to stand deeper
         return lines
 
