@@ -94,6 +94,7 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/kernels.py --rows 32 --columns 64 --rounds 300
 	$(BIN)/python benchmarks/closed_forms.py
 	$(BIN)/python benchmarks/training_step.py
+	$(BIN)/python benchmarks/ranks.py
 
 clean:
 	rm -rf $(VENV) build playground/node_modules *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache
