@@ -202,10 +202,13 @@ def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
     logits, labels = data()
     loss, gradient = loss_of(logits, labels)
     leaf = logits.chunk(count, 1)[rank].clone().requires_grad_()
-    found = torch.compile(lambda a, b: module.softmax_nll_shard_c(a * 1, b) * 2)(leaf, labels)
+    whole = torch.compile(lambda a, b: module.softmax_nll_shard_c(a * 1, b) * 2, fullgraph=True)
+    found = whole(leaf, labels)
     found.backward()
     own = gradient.chunk(count, 1)[rank]
+    uneven = raised(lambda: whole(logits.split([5, 3], 1)[rank], labels))
     return {
+        "uneven": float("softmax_nll_shard_c: the parts differ in length" not in uneven),
         "loss": float((found.detach() / 2 - loss).abs()),
         "gradient": float((leaf.grad / 2 - own).abs().max()),
     }

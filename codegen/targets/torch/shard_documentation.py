@@ -110,5 +110,6 @@ def _edges(program: Program) -> Iterator[str]:
     )
     yield "NotImplementedError where a gradient is differentiated again (create_graph=True)."
     yield "All functions but the first record nothing for autograd."
+    yield "Under torch.compile all parts have one length: RuntimeError, when it runs, where not."
     yield ("float16 and bfloat16 are computed and told in float32, and rounded once at the end.")
     yield f"All else is as in {program.name.split('_shard_')[0]}."
