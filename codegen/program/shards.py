@@ -131,6 +131,16 @@ class Ratio(Value):
 
 
 @dataclass(frozen=True)
+class Overwritten(Value):
+    """The ``operation``, whose result may be written over the tensor ``name``, one of its operands,
+    which nothing reads any more.
+    """
+
+    operation: Value
+    name: str
+
+
+@dataclass(frozen=True)
 class Sent:
     """What an `Exchange` makes of one tensor: ``name`` of the own ``value``, None for what comes
     with another. ``along`` is the dimension that is put together, for the kinds that have one.

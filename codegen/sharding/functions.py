@@ -26,6 +26,7 @@ from codegen.sharding.lengths import ABOUT_NUMBERS, Lengths
 from codegen.sharding.meanwhile import meanwhile
 from codegen.sharding.moments import Centred, centred
 from codegen.sharding.ordering import needed, ordered
+from codegen.sharding.overwriting import overwriting
 from codegen.sharding.placing import Placing
 from codegen.sharding.rules import RULES
 from codegen.sharding.values import rewritten
@@ -50,7 +51,7 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
     sizes = writer.lengths.read(found)
     steps = tuple(needed(ordered(found), function.results))
     if groups.at_once:
-        steps = tuple(meanwhile(steps, writer.taken))
+        steps = tuple(overwriting(meanwhile(steps, writer.taken), function))
     changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
     exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))

@@ -12,9 +12,12 @@ from codegen.program import arrays, shards, steps, values
 from codegen.program.parts import values_in
 from codegen.sharding.lengths import Lengths
 from codegen.targets.torch.lines import LONGEST, STEP, broken
-from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.printer import PRODUCT, Printer
 from codegen.targets.torch.vocabulary import ATOM, UNSHIFTED
 from codegen.targets.torch.wrapping import wrapped
+
+OVER = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
+SYMMETRIC = ("+", "*")
 
 
 class ShardPrinter(Printer):
@@ -67,6 +70,23 @@ class ShardPrinter(Printer):
         for axis, over in self.over.items():
             text = text.replace(f"{over}.size", axis)
         return text
+
+    def _Overwritten(self, value: shards.Overwritten):
+        """A method of the tensor that is written over, where torch has one for the operation."""
+        name, operation = value.name, value.operation
+        text, binding = getattr(self, f"_{type(operation).__name__}")(operation)
+        if isinstance(operation, values.Apply):
+            plain = text == f"torch.{operation.function}({name})"
+            return (f"{name}.{operation.function}_()", ATOM) if plain else (text, binding)
+        pairs = operation.terms if isinstance(operation, values.Plus) else operation.factors
+        for other, _ in pairs:
+            for spelled in (self.text(other, PRODUCT), self.tight(other)):
+                for sign, method in OVER.items():
+                    either = [f"{name} {sign} {spelled}"]
+                    either += [f"{spelled} {sign} {name}"] * (sign in SYMMETRIC)
+                    if text in either:
+                        return f"{name}.{method}({self.text(other)})", ATOM
+        return text, binding
 
     def _WholeSize(self, value: shards.WholeSize):
         return f"{self.over[value.group]}.size", ATOM
