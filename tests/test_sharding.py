@@ -11,10 +11,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from codegen.cli import main
 from codegen.driver import beside_of, written
-from codegen.program.shards import Exchange
+from codegen.program.arrays import Arrange, Reduce
+from codegen.program.shards import Exchange, Overwritten
+from codegen.program.steps import Assign
+from codegen.program.values import Apply, Load, Plus
 from codegen.ranks import generate_of_ranks
 from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
+from codegen.sharding.overwriting import overwriting
 from codegen.targets import targets
 from codegen.targets.torch import shard_check
 from codegen.targets.torch.simulated import Simulated, on_ranks
@@ -107,6 +111,14 @@ OWN = {
     "Ordered": """
     x = Input(N, C)
     y = Sum(Piecewise((x, Position(C) < 2), (x**2, True)), C)
+""",
+    "Unseen": """
+    x = Input(N)
+    w = Input(C, N)
+    z = Input(N, C, default=1)
+    M = Axis("M")
+    s = Piecewise((Rename(x, N, M), Eq(Position(M), Position(N) + 1)), (0, True))
+    y = tanh(Sum(s, N) + Sum(w, C, N) / (C * N)) * tanh(Sum(z**2 * x, N, C))
 """,
     "Weighted": """
     x = Input(N, C)
@@ -249,7 +261,7 @@ def test_a_module_is_written_checked_and_written_anew(tmp_path, capsys):
     [
         ("over_n.sum((dy * xhat).sum(0), dy.sum(0))", "((dy * xhat).sum(0), dy.sum(0))"),
         ("(over_n.size - 1)", "(N - 1)"),
-        ("diff = diff + diff_shift", "diff = diff"),
+        ("diff = diff.add_(diff_shift)", "diff = diff"),
     ],
 )
 def test_a_wrong_module_is_not_written(right, wrong, tmp_path, monkeypatch, capsys):
@@ -350,3 +362,47 @@ def test_in_chunks_nothing_is_held_that_lies_along_the_axis(tmp_path):
 def test_what_has_no_chunks_is_refused(name, axis, words):
     with pytest.raises(QuestionError, match=words):
         generate_of_ranks(forward_from(name), [axis], way=CHUNK)
+
+
+@pytest.mark.parametrize("axis", ["C", "N"])
+def test_what_is_read_again_is_not_written_over(axis, tmp_path):
+    """A view of a value, a value that is returned, one that is read further on, an argument."""
+    text = """
+    x = Input(N, C)
+    M = Axis("M")
+    twice = 2 * x
+    flat = Flatten(twice, N, C, into=M)
+    e = exp(twice)
+    s = tanh(e)
+    late = e * Sum(e, N, C)
+    y = late + s + Sum(flat**2, M) * exp(x)
+"""
+    forward = forward_from(forward_file(tmp_path, "Views", text))
+    program, whole = of_one_process(forward)
+    split = sharded(program, [axis])
+    text = targets["torch"].render_sharded(split)
+    given = text, whole, forward.definition, program, split
+    assert targets["torch"].difference_of_parts(*given) <= TOLERANCE
+
+
+def test_what_nothing_reads_any_more_is_written_over():
+    program, _ = of_one_process(forward_from("softmax_nll"))
+    text = targets["torch"].render_sharded(sharded(program, ["C"]))
+    assert "counts = norm_logits.exp_()" in text and "probs = counts.div_(counts_sum)" in text
+
+
+def test_what_has_a_view_is_not_written_over():
+    program, _ = of_one_process(forward_from("softmax_nll"))
+    dims = program.forward.parameters[0].layout
+    x, a, v = Load("logits", dims=dims), Load("a", dims=dims), Load("v", dims=dims[::-1])
+    made = Assign("a", Plus(((x, False), (x, False)), dims=dims))
+    view = Assign("v", Arrange(a, (1, 0), dims=dims[::-1]))
+    over = Assign("b", Apply("exp", a, dims=dims))
+    last = Assign("loss", Reduce("sum", v, (0, 1), False))
+
+    def written_over(*steps):
+        found = overwriting(steps, program.forward)
+        return [s.name for s in found if isinstance(s.value, Overwritten)]
+
+    assert written_over(made, over) == ["b"]
+    assert written_over(made, view, over, last) == []

@@ -23,6 +23,13 @@ class WholeSize(Value):
 
 
 @dataclass(frozen=True)
+class OwnSize(Value):
+    """How long the own part is, where no tensor shows it."""
+
+    group: str
+
+
+@dataclass(frozen=True)
 class OwnPart(Value):
     """Of the operand, which is whole, this rank's part along one dimension."""
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codegen.program import Function, Program
 from codegen.program.parts import values_in
-from codegen.program.shards import Ratio, WholeSize
+from codegen.program.shards import OwnSize, Ratio, WholeSize
 from codegen.program.steps import (
     Default,
     Fits,
@@ -200,7 +200,8 @@ class Lengths:
         if axis in self.groups.of or self.sizes[axis] not in self.codes:
             return value
         names = [own for own in self.groups.of if self.sizes.get(own) == self.sizes[axis]]
-        return next(filter(None, map(self.place_of, names)), value)
+        own = OwnSize(names[0]) if names and names[0] in self.groups.axes else value
+        return next(filter(None, map(self.place_of, names)), own)
 
     def place_of(self, axis: str) -> LengthOf | None:
         for p in self.function.parameters:

@@ -91,6 +91,9 @@ class ShardPrinter(Printer):
     def _WholeSize(self, value: shards.WholeSize):
         return f"{self.over[value.group]}.size", ATOM
 
+    def _OwnSize(self, value: shards.OwnSize):
+        return f"{self.over[value.group]}.length", ATOM
+
     def _Ratio(self, value: shards.Ratio):
         given = f"{self.text(value.whole)}, {self.text(value.part)}"
         return f"{self.over[value.group]}.ratio({given})", ATOM
