@@ -24,8 +24,18 @@ class Groups:
     at_once: bool
 
     def split(self, layout: Layout) -> Split:
-        """Where a tensor of this layout is split."""
-        return tuple("" if dim.one else self.of.get(dim.axis.name, "") for dim in layout)
+        """Where a tensor of this layout is split. Raises `QuestionError` where it would be so along
+        two dimensions at once: a rank would have a block of it, and nobody the others.
+        """
+        found = tuple("" if dim.one else self.of.get(dim.axis.name, "") for dim in layout)
+        for group in filter(None, found):
+            if found.count(group) > 1:
+                axes = [d.axis.name for d, g in zip(layout, found, strict=True) if g == group]
+                raise QuestionError(
+                    f"a tensor along {' and '.join(axes)} cannot be split: one is in the other",
+                    "split another axis",
+                )
+        return found
 
 
 def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
