@@ -16,6 +16,7 @@ from codegen.program.steps import InRange
 from codegen.program.values import LengthOf
 from codegen.sharding.functions import split
 from codegen.sharding.groups import Groups, groups_of
+from codegen.sharding.known import known_before
 
 SHARD, CHUNK = "shard", "chunk"  # the ways in which an axis has parts; they stand in names
 FOUR = ("forward", "backward", "atoms", "chain")
@@ -42,6 +43,8 @@ def sharded(program: Program, axes: Sequence[str], way: str = SHARD) -> Sharded:
     Raises `QuestionError` for an axis that there is not, and for what crosses the parts.
     """
     groups = groups_of(program, axes, way == SHARD)
+    forward, backward = known_before(program.forward, program.backward, groups)
+    program = replace(program, forward=forward, backward=backward)
     end = "_".join([way, *(axis.lower() for axis in axes)])
     title = program.title + "".join([way.capitalize(), *(axis.capitalize() for axis in axes)])
     changed = replace(
@@ -57,7 +60,8 @@ def sharded(program: Program, axes: Sequence[str], way: str = SHARD) -> Sharded:
     plain = program.plain
     if plain is None or any(_is_split(program, step.name, groups) for step in plain.counting):
         return found
-    pair = {"forward": plain.forward, "backward": plain.backward, "ranges": plain.counting}
+    forward, backward = known_before(plain.forward, plain.backward, groups)
+    pair = {"forward": forward, "backward": backward, "ranges": plain.counting}
     short = _of_rank(replace(program, **pair), found.program, groups, FOUR[:2])
     counting = tuple(_lengths_here(step, program, groups) for step in plain.counting)
     kept = replace(plain, counting=counting)

@@ -12,7 +12,7 @@ from codegen.sharding.groups import Split
 from codegen.sharding.picked import pushed
 from codegen.sharding.placing import Placed, Placing, met, split_along
 from codegen.sharding.shares import divided_later, of_logarithms
-from codegen.sharding.values import MAXIMA, with_operands
+from codegen.sharding.values import MAXIMA, in_place, stripped, with_operands
 
 
 def load(placing: Placing, value: Load) -> Placed:
@@ -51,6 +51,11 @@ def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
     if apart is not None:
         placing.rewritten.add("logarithm")
         return placing.placed(apart)
+    core = stripped(value) if groups else None
+    if core is not None and core != value:  # so that what is told once is not told again
+        found = placing.placed(core)
+        placed = in_place(found.value, value.dims)
+        return Placed(placed, split_along(value.dims, placing.axes_split([found], set())))
     kept = [("" if i in value.along else s) for i, s in enumerate(inner.split)]
     split = tuple(s for i, s in enumerate(kept) if value.keep or i not in value.along)
     if value.kind not in MAXIMA:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from codegen.program.arrays import Arrange, Contract, Reduce
 from codegen.program.parts import values_in
 from codegen.program.values import Apply, Load, Plus, SizeOf, Times, Value
-from codegen.sharding.values import MAXIMA
+from codegen.sharding.values import MAXIMA, in_place
 from derive.notation.layout import Dim, Layout
 
 
@@ -39,7 +39,7 @@ def divided_later(product: Contract, defined: Mapping[str, Value]) -> Value | No
         left = part if operand is product.left else product.left
         right = part if operand is product.right else product.right
         later = Contract(left, right, product.summed, dims=product.dims)
-        divisor = _in_place(whole, product.dims)
+        divisor = in_place(whole, product.dims)
         if divisor is not None:
             return Times(((later, False), (divisor, True)), dims=product.dims)
     return None
@@ -58,7 +58,7 @@ def of_logarithms(value: Reduce, defined: Mapping[str, Value]) -> Value | None:
         if found is not None:
             part, whole = found
             rest = [other for other, _ in (*factors[:i], *factors[i + 1 :])]
-            outside = _in_place(whole, value.dims)
+            outside = in_place(whole, value.dims)
             if outside is None:
                 continue
             first = replace(value, operand=_times([*rest, part], product.dims))
@@ -145,13 +145,3 @@ def _is_sum_of(whole: Value, part: Value, defined: Mapping[str, Value]) -> bool:
     found = [whole, *values_in(whole)]
     found += [defined[v.name] for v in found if isinstance(v, Load) and v.name in defined]
     return any(isinstance(v, Reduce) and v.kind == "sum" and v.operand == part for v in found)
-
-
-def _in_place(value: Value, dims: Layout) -> Value | None:
-    """``value`` with the dimensions of the result, of size 1 where it does not vary."""
-    places = {dim.axis: i for i, dim in enumerate(value.dims) if not dim.one}
-    order = tuple(places.get(dim.axis) for dim in dims)
-    if {i for i in order if i is not None} != {*places.values()}:
-        return None
-    whole = tuple(Dim(d.axis, i is None) for d, i in zip(dims, order, strict=True))
-    return Arrange(value, order, dims=whole)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 
 from codegen.program import values
-from codegen.program.arrays import AsNumber, Own
+from codegen.program.arrays import Arrange, AsNumber, Own, Reduce
 from codegen.program.parts import operands, values_in
 from codegen.program.shards import Exchange
 from codegen.program.steps import Step
 from codegen.program.values import Value
-from derive.notation.layout import Layout
+from derive.notation.layout import Dim, Layout
 
 MAXIMA = ("max", "peak", "subtracted peak")  # kinds of reductions
 POINTWISE = (
@@ -71,3 +71,32 @@ def values_of(step: Step) -> Iterator[Value]:
         if sent.value is not None:
             yield sent.value
             yield from values_in(sent.value)
+
+
+def stripped(value: Reduce) -> Reduce | None:
+    """The sum of what is only brought into place before it, without the dimensions of size 1; None
+    where it is of something else.
+    """
+    inner, summed = value.operand, {value.operand.dims[i].axis for i in value.along}
+    if value.kind != "sum":
+        return None
+    while isinstance(inner, Arrange):
+        inner = inner.operand
+    along = tuple(i for i, dim in enumerate(inner.dims) if dim.axis in summed and not dim.one)
+    rest = tuple(dim for i, dim in enumerate(inner.dims) if i not in along)
+    core = Reduce("sum", inner, along, False, dims=rest)
+    placed = in_place(core, value.dims)
+    missing = {dim.axis for dim in value.operand.dims if not dim.one} - {d.axis for d in inner.dims}
+    if any(dim.one for dim in rest) or not along or missing or placed is None:
+        return None
+    return core
+
+
+def in_place(value: Value, dims: Layout) -> Value | None:
+    """``value`` with the dimensions of the result, of size 1 where it does not vary."""
+    places = {dim.axis: i for i, dim in enumerate(value.dims) if not dim.one}
+    order = tuple(places.get(dim.axis) for dim in dims)
+    if {i for i in order if i is not None} != {*places.values()}:
+        return None
+    whole = tuple(Dim(d.axis, i is None) for d, i in zip(dims, order, strict=True))
+    return Arrange(value, order, dims=whole)
