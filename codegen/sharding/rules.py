@@ -51,8 +51,8 @@ def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
     if apart is not None:
         placing.rewritten.add("logarithm")
         return placing.placed(apart)
-    core = stripped(value) if groups else None
-    if core is not None and core != value:  # so that what is told once is not told again
+    core = stripped(value) if groups and isinstance(value.operand, arrays.Arrange) else None
+    if core is not None:  # so that what is told once is not told again
         found = placing.placed(core)
         placed = in_place(found.value, value.dims)
         return Placed(placed, split_along(value.dims, placing.axes_split([found], set())))
