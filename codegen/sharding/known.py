@@ -22,7 +22,7 @@ ADJOINT = "adjoint"  # the role of what a backward is given for the output
 
 
 def known_before(forward: Function, backward: Function, groups: Groups) -> tuple[Function, ...]:
-    """The two, where the forward sums what only it needs to sum."""
+    """The two, where the forward also sums what the backward would have to of what both have."""
     told = {*forward.results} | {p.name for p in forward.parameters}
     written = {name for step in backward.steps for name in line(step).writes}
     known = {p.name for p in backward.parameters if p.role != ADJOINT} & told - written
@@ -34,7 +34,7 @@ def known_before(forward: Function, backward: Function, groups: Groups) -> tuple
         if core is None or not _crosses(core, groups):
             return None
         loads = [v.name for v in values_in(core) if isinstance(v, Load)]
-        if not {*loads} <= known or _owners(core.dims, backward.checks) is None:
+        if not loads or not {*loads} <= known or _owners(core.dims, backward.checks) is None:
             return None
         name = found.get(core) or _free(f"{loads[0]}_sum", taken)
         found[core] = name
