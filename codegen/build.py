@@ -115,8 +115,7 @@ class Builder(Signatures):
 
     def _unsafe(self) -> tuple[str, ...]:
         lines = [(v.tensor, v.expression) for v in self.plan]
-        statements = [(s.tensor, s.expression) for s in self.form.statements]
-        return unsafe(lines, statements, self.form.relations)
+        return unsafe(lines, self.statements(), self.form.relations)
 
     def line(self, tensor: Tensor, e: Expr, layout: Layout) -> Line:
         return Line(tensor, (e,), layout)
@@ -137,7 +136,7 @@ class Builder(Signatures):
         )
 
     def _formulas_written(self) -> tuple[str, ...]:
-        return tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements)
+        return tuple(f"{tensor} = {formula(e)}" for tensor, e in self.statements())
 
     # -- the four functions ---------------------------------------------------
 

@@ -12,6 +12,7 @@ from codegen.lowering.idioms import with_logarithms_joined, with_softplus
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
 from codegen.signatures import Outline
 from codegen.wanted import wanted_by
+from derive.closing.recomputation import under_their_names
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.layout import layouts
@@ -155,8 +156,8 @@ class _Functions:
         public = [_required(p) for p in (*self.vectors, self.upstream, *self.needs)]
         return Function(
             f"{self.snake}_double_backward",
-            f"The gradients by g, which is d{self.output}, and by the inputs, of what the gradients"
-            " times v come to.",
+            f"The gradients by g, which is d{self.output}, and by the inputs, of the gradients times"
+            " v, added up.",
             tuple(public),
             self.builder.asked_of_saved(public),
             (),
@@ -224,4 +225,4 @@ class _Lines:
             if tensor.name in needed and not at_hand:
                 kept.append((tensor, e))
                 needed |= {t.name for t in tensors_in(e)}
-        return kept[::-1]
+        return under_their_names(kept[::-1], self.form.again, self.fixed)

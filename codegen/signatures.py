@@ -17,6 +17,7 @@ from codegen.program import Parameter
 from codegen.program.steps import Step
 from codegen.program.values import LengthOf
 from codegen.refusals import Refusals
+from derive.closing.recomputation import under_their_names
 from derive.language.symbols import Axes, Tensor
 from derive.notation.definition import IGNORE_INDEX, Statement
 from derive.notation.layout import Layout, layouts, plain
@@ -125,7 +126,7 @@ class Signatures(Refusals):
 
     def _at_hand(self) -> frozenset[str]:
         """What the backward knows by name."""
-        saved = {t.name for t in self.form.saved} | {s.tensor.name for s in self.form.statements}
+        saved = {t.name for t in self.form.saved} | {tensor.name for tensor, _ in self.statements()}
         return frozenset(saved | {self.form.chain.upstream.name})
 
     def _gradient_lines(self) -> list[Line]:
@@ -135,10 +136,14 @@ class Signatures(Refusals):
         fixed |= self.layouts
         fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
         gradients = {f"d{t.name}" for t in self.definition.differentiable}
-        written = ((s.tensor, s.expression) for s in self.form.statements)
-        pairs = with_logarithms_joined(written, gradients)
+        pairs = with_logarithms_joined(self.statements(), gradients)
         known = layouts(pairs, self.definition.axes, fixed)
         return [Line(t, self._terms(t, e), known[t.name]) for t, e in pairs]
+
+    def statements(self) -> list[tuple[Tensor, Expr]]:
+        """The closed form, as it is read without the forward."""
+        written = [(s.tensor, s.expression) for s in self.form.statements]
+        return under_their_names(written, self.form.again, self.definition.at_hand)
 
     def _terms(self, tensor: Tensor, e: Expr) -> tuple[Expr, ...]:
         """The terms of a closed form ``e``; the derivative of a function by its name where the

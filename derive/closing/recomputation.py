@@ -13,7 +13,7 @@ are the same are one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from sympy import Expr, preorder_traversal
@@ -49,6 +49,25 @@ def computed_again(
     for tensor, e in before.items():
         record.add(tensor, "compute again", e, dict(statements)[tensor], why)
     return statements, again
+
+
+def under_their_names(
+    statements: Sequence[tuple[Tensor, Expr]], again: Mapping[Tensor, Tensor], taken: Iterable[str]
+) -> list[tuple[Tensor, Expr]]:
+    """``statements`` in which what is computed ``again`` is called as the value that it is, where
+    neither they nor ``taken`` have that name; for those who read them without the forward.
+    """
+    met = {t for tensor, e in statements for t in (tensor, *tensors_in(e))}
+    names = {t.name for t in met} | set(taken)
+    called = {
+        tensor: Tensor(
+            again[tensor].name, tensor.home, role=tensor.role, **tensor._assumptions_orig
+        )
+        for tensor, _ in statements
+        if tensor in again and again[tensor].name not in names
+    }
+    places = {t: along(called[t.at_home], t) for t in met if t.at_home in called}
+    return [(called.get(tensor, tensor), e.xreplace(places)) for tensor, e in statements]
 
 
 def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:

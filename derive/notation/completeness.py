@@ -89,10 +89,15 @@ def _check_demands(body: ClassBody) -> None:
             )
 
 
+def generated_names(name: str) -> set[str]:
+    """What the generated module of a forward of that ``name`` calls its functions and classes."""
+    functions = {f"{snake_case(name)}_{kind}" for kind in FUNCTIONS}
+    return {snake_case(name)} | functions | {f"{name}{kind}" for kind in CLASSES}
+
+
 def _check_names(body: ClassBody, name: str) -> None:
     """No tensor has a name that the generated module gives to something else."""
-    taken = {snake_case(name)} | {f"{snake_case(name)}_{kind}" for kind in FUNCTIONS}
-    taken |= {f"{name}{kind}" for kind in CLASSES}
+    taken = generated_names(name)
     for tensor, place in body.places.items():
         if tensor in taken:
             raise NotationError(

@@ -18,8 +18,9 @@ import sys
 
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.names import checked_name
+from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
-from derive.notation.completeness import check_complete
+from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Definition, snake_case
 from derive.notation.influence import warn_of_no_influence
@@ -73,13 +74,14 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     order = body.ordered_axes(expressions, twins, flattened)
     check_complete(body, name, order, twins, flattened)
     warn_of_no_influence(body)
+    taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     return Definition(
         name,
         doc,
         place,
         tuple(body.inputs),
         tuple(body.scalars),
-        tuple(body.statements),
+        without_prefixes(body.statements, taken, order),
         tuple(order),
         tuple(twins.items()),
         tuple(flattened.items()),

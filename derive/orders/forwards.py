@@ -86,7 +86,8 @@ def behind_the_backward(
     statements = []
     for s in _smooth_statements(form):
         value = renamed(s.expression, known.get)
-        name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
+        own = form.again.get(s.tensor, s.tensor).name  # what is computed again has its name here
+        name = f"g_{own.removeprefix('d')}" if s.of is not None else own
         tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))
         known[s.tensor.name] = tensor
         statements.append(Statement(tensor, value, definition.place))

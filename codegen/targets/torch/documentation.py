@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import wrap
 
 from codegen.program import Program
 from codegen.program.steps import Within
+from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from derive.notation.definition import IGNORE_INDEX
 
@@ -16,7 +18,7 @@ def documentation(program: Program) -> tuple[str, ...]:
     """The lines of the docstring after the first."""
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
-        *part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
+        *part(["The closed form:", "", *formula_lines(program.formulas)]),
         *part(_without_options(program)),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
         *part(_second(program)),
@@ -33,7 +35,7 @@ def _without_options(program: Program) -> list[str]:
     when += [f"{name} is 0" for name in plain.zero]
     when += [f"no entry of {step.name} is ignored" for step in plain.counting]
     words = wrap(f"Where {', and '.join(when)}, derived and proved as well:", WIDTH)
-    return [*words, "", *(f"    {line}" for line in plain.formulas)]
+    return [*words, "", *formula_lines(plain.formulas)]
 
 
 def _second(program: Program) -> list[str]:
@@ -49,17 +51,22 @@ def _second(program: Program) -> list[str]:
         f"and g is {upstream}, with the tangent {second.behind.results[0]} of the output and what "
         "is saved as a function of the inputs:"
     )
-    lines = [*wrap(words, WIDTH), "", *(f"    {line}" for line in behind)]
+    lines = [*wrap(words, WIDTH), "", *formula_lines(behind)]
     if second.pullback is not None:
         lines += ["", *wrap("and from these, as c_ of what is saved, back to the inputs:", WIDTH)]
-        lines += ["", *(f"    {line}" for line in pulled)]
+        lines += ["", *formula_lines(pulled)]
     lines += ["", *wrap(f"Proved: {second.proved}.", WIDTH)]
     for again in second.third:
         of = again.function.name.removesuffix("_again").removeprefix(program.name)
         words = f"What comes back behind {of}, where that is differentiated:"
-        lines += ["", words, "", *(f"    {line}" for line in again.formulas)]
+        lines += ["", words, "", *formula_lines(again.formulas)]
         lines += ["", *wrap(f"Proved: {again.proved}.", WIDTH)]
     return lines
+
+
+def formula_lines(formulas: Iterable[str]) -> list[str]:
+    """Formulas as they stand in a docstring: indented, and broken where they are long."""
+    return [line for f in formulas for line in (STEP + broken(f)).split("\n")]
 
 
 def part(lines) -> list[str]:

@@ -12,15 +12,13 @@ from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.targets.torch.checks import Surroundings
-from codegen.targets.torch.lines import LONGEST, broken
+from codegen.targets.torch.lines import LONGEST, STEP
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import KINDS, free, in_tuple, typed, used, wrapped
 from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.layout import Layout
-
-DEEPER = " " * 8  # before a line of a function that stands under an if
 
 
 class Functions:
@@ -128,20 +126,30 @@ class Functions:
         unset = [name for name in function.results if name in guarded]
         lines += [f"{' = '.join(unset)} = None"] * bool(unset)
         for step, by in zip(function.steps, wanted, strict=True):
-            text = printer.step(step)
             if by == everything:
-                lines.append(text)
+                lines.append(printer.step(step))
             else:
                 if by != before:
                     lines.append(self.asks_for(by, function))
-                lines.append("    " + _deeper(text))
+                lines.append(STEP + printer.step(step, 2 * STEP))
             before = by
         return lines
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:
         """``if needs[1] or needs[2]:``, by the places of what is asked for."""
         places = [place for name, place in self.places(function).items() if name in results]
-        return f"if {' or '.join(f'{self.needs}[{i}]' for i in places)}:"
+        line = f"if {' or '.join(f'{self.needs}[{i}]' for i in places)}:"
+        return line if len(STEP + line) <= LONGEST else f"if {self._any_of(sorted(places))}:"
+
+    def _any_of(self, places: Sequence[int]) -> str:
+        """Whether one of the places is asked for; neighbours are looked at together."""
+        runs: list[list[int]] = []
+        for place in places:
+            if runs and place == runs[-1][-1] + 1:
+                runs[-1].append(place)
+            else:
+                runs.append([place])
+        return " or ".join(f"any({self.needs}[{run[0]} : {run[-1] + 1}])" for run in runs)
 
     def places(self, function: Function) -> dict[str, int]:
         """Of a function that may be asked for some of its results alone the place of each among
@@ -275,11 +283,6 @@ class Functions:
             found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
-
-
-def _deeper(text: str) -> str:
-    """A step below an ``if``: broken anew where it is one line that is too long there."""
-    return text.replace("\n", "\n    ") if "\n" in text else broken(text, DEEPER)
 
 
 def layouts_in(function: Function) -> dict[str, Layout]:

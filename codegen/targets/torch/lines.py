@@ -1,17 +1,22 @@
-"""Breaks a line of code that is too long where a person would.
+"""Breaks a line of code, or of a formula, that is too long where a person would.
 
-The terms of a sum stand below each other, and so do the arguments of the longest call in a product.
+The terms of a sum stand below each other, and so do the arguments of the longest call in a product;
+plain names among them share a line.
 What is printed is one expression on several lines: nothing is decided about what it computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 LONGEST = 100  # of a line, as in the code of the project
 STEP = "    "
 OPENING, CLOSING = "([{", ")]}"
 SUMS, PRODUCTS, CHOICES = (" + ", " - "), (" * ", " / ", " @ "), (" if ", " else ")
+TIGHT = ("*", "/")  # in a formula products have no spaces
+PLAIN = re.compile(r"(\w+=)?\*{0,2}-?[\w.]+")  # an argument that is a name or a number
 
 
 def broken(line: str, margin: str = STEP, longest: int = LONGEST) -> str:
@@ -19,10 +24,25 @@ def broken(line: str, margin: str = STEP, longest: int = LONGEST) -> str:
     if len(margin + line) <= longest:
         return line
     name, equals, expression = line.partition(" = ")
-    if not equals or not name.isidentifier():
+    names = name.split(", ")
+    if not equals or not all(n.lstrip("*").isidentifier() for n in names):
         name, equals, expression = "", "", line
     lines = _broken(name + equals, expression, "", margin, longest, bracketed=False)
+    if len(names) > 1 and max(map(len, lines)) > longest:
+        lines = [f"{margin}(", *filled(names, margin + STEP, longest)]
+        lines += _broken(") = ", expression, "", margin, longest, bracketed=False)
     return "\n".join(lines).removeprefix(margin)
+
+
+def filled(items: Sequence[str], margin: str, longest: int = LONGEST) -> list[str]:
+    """The items, each with a comma behind it, as many on a line as it holds."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 2 <= longest:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{margin}{item},")
+    return lines
 
 
 def _broken(
@@ -38,7 +58,10 @@ def _broken(
         parts = _split(e, signs)
         if len(parts) > 1:
             return _below(before, parts, after, margin, longest, bracketed)
-    opening, closing = _longest_bracket(e)
+    factors, (opening, closing) = _split(e, TIGHT), _longest_bracket(e)
+    room = longest - len(margin + STEP + before + after)
+    if 1 < len(factors) and (closing - opening < len(e) / 2 or room < opening):
+        return _below(before, _packed(factors, room), after, margin, longest, bracketed)
     head, tail = margin + before + e[: opening + 1], margin + e[closing:] + after
     if closing > opening + 1 and max(len(head), len(tail)) <= longest:
         return [head, *_inside(e[opening + 1 : closing], margin + STEP, longest), tail]
@@ -54,24 +77,41 @@ def _below(before, parts, after, margin, longest, bracketed) -> list[str]:
         lines = _broken(before, parts[0], "", margin, longest, True)
         for i, part in enumerate(parts[1:], 2):
             end = after if i == len(parts) else ""
-            sign, _, rest = part.partition(" ")
-            lines += _broken(f"{sign} ", rest, end, margin, longest, True)
+            sign, space, rest = part.partition(" ")
+            tight = not space or (part.startswith(TIGHT) and len(sign) > 1)
+            first, rest = (part[0], part[1:]) if tight else (f"{sign} ", rest)
+            lines += _broken(first, rest, end, margin, longest, True)
         return lines
     inner = margin + STEP
     return [f"{margin}{before}(", *_below("", parts, "", inner, longest, True), f"{margin}){after}"]
 
 
+def _packed(factors: Sequence[str], room: int) -> list[str]:
+    """Factors put together again, as many as there is room for."""
+    lines = [factors[0]]
+    for factor in factors[1:]:
+        if len(lines[-1]) + len(factor) <= room:
+            lines[-1] += factor
+        else:
+            lines.append(factor)
+    return lines
+
+
 def _inside(e: str, margin: str, longest: int) -> list[str]:
-    """What stands in brackets: one argument a line, or one expression."""
+    """What stands in brackets: the arguments, or one expression."""
     arguments = _split(e, (", ",))
     if len(arguments) == 1:
         return _broken("", e, "", margin, longest, bracketed=True)
     lines = []
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if not name.isidentifier():
-            name, equals, value = "", "", argument
-        lines += _broken(name + equals, value, ",", margin, longest, bracketed=False)
+    for plain, several in groupby(arguments, lambda a: PLAIN.fullmatch(a) is not None):
+        if plain:
+            lines += filled(list(several), margin, longest)
+            continue
+        for argument in several:
+            name, equals, value = argument.partition("=")
+            if not name.isidentifier():
+                name, equals, value = "", "", argument
+            lines += _broken(name + equals, value, ",", margin, longest, bracketed=True)
     return lines
 
 
@@ -82,9 +122,11 @@ def _split(e: str, signs: tuple[str, ...]) -> list[str]:
     parts, start = [], 0
     for i in _outside(e):
         sign = next((s for s in signs if e.startswith(s, i)), None)
+        if sign in TIGHT and (not i or "**" in e[i - 1 : i + 2]):
+            continue  # a power, or the star of an argument
         if sign is not None:
             parts.append(e[start:i])
-            start = i + len(sign) if sign == ", " else i + 1
+            start = i if sign in TIGHT else i + len(sign) if sign == ", " else i + 1
     return [*parts, e[start:]]
 
 

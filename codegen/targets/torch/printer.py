@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from codegen.program import arrays, parts, steps, values
 from codegen.targets.torch.arrays import Arrays
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
-from codegen.targets.torch.lines import broken
+from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.vocabulary import (
     ATOM,
     FUNCTIONS,
@@ -56,14 +56,18 @@ class Printer(Checks, Arrays):
 
     # -- steps ----------------------------------------------------------------
 
-    def step(self, step: steps.Step) -> str:
-        return getattr(self, f"_{type(step).__name__}")(step)
+    def step(self, step: steps.Step, margin: str = STEP) -> str:
+        """The lines of a step; all but the first have their ``margin``."""
+        text = getattr(self, f"_{type(step).__name__}")(step)
+        if isinstance(step, (steps.Assign, steps.AddAt)):
+            return broken(text, margin)
+        return text.replace("\n", "\n" + margin.removeprefix(STEP))
 
     def _Assign(self, step: steps.Assign) -> str:
         text = self.text(step.value)
         if isinstance(step.value, values.Compare):
             text = text[1:-1]
-        return broken(f"{step.name} = {text}")
+        return f"{step.name} = {text}"
 
     def _SplitLabel(self, step: steps.SplitLabel) -> str:
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
@@ -73,7 +77,7 @@ class Printer(Checks, Arrays):
     def _AddAt(self, step: steps.AddAt) -> str:
         if isinstance(step.index, values.Number):
             place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
-            return broken(f"{step.name} = _added_at({step.name}, {place})")
+            return f"{step.name} = _added_at({step.name}, {place})"
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
@@ -81,7 +85,7 @@ class Printer(Checks, Arrays):
             value = self.text(arrays.Expand(step.value.operand, dims=dims))
         else:
             value = f"{self.tight(step.value)}.unsqueeze({at})"
-        return broken(f"{step.name} = _scatter_added({step.name}, {step.along}, {index}, {value})")
+        return f"{step.name} = _scatter_added({step.name}, {step.along}, {index}, {value})"
 
     # -- values ---------------------------------------------------------------
 

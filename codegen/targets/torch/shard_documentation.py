@@ -9,7 +9,7 @@ from codegen.program import Program
 from codegen.sharding import Sharded
 from codegen.sharding.counting import told as collectives
 from codegen.sharding.proofs import relied_on
-from codegen.targets.torch.documentation import WIDTH, item, part, safe
+from codegen.targets.torch.documentation import WIDTH, formula_lines, item, part, safe
 
 BESIDE = "; while one travels, what does not wait for it is computed"
 
@@ -24,7 +24,7 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
         f"A tensor along {axes} is this rank's part, in rank order; parts may differ in length, and"
         f" be empty. What lacks {axes} is the same on all ranks. Labels count over all parts."
     )
-    form = ["The closed form:", "", *(f"    {line}" for line in program.formulas)]
+    form = ["The closed form:", "", *formula_lines(program.formulas)]
     proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
@@ -56,7 +56,7 @@ def chunked_documentation(sharded: Sharded) -> tuple[str, ...]:
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(words, WIDTH)),
-        *part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
+        *part(["The closed form:", "", *formula_lines(program.formulas)]),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
         *part(["Proved of chunks, of any number and any lengths:", "", *proofs]),
         *part(["At the edges:", "", *(line for words in edges for line in item(words))]),

@@ -69,7 +69,7 @@ class TorchTarget:
             second=page.second(),
             cores=(*page.second_cores(), *page.plain_pair()),
         )
-        called = self.called(body, program.name)
+        called = self.called(body)
         decorators = [called.pop(name) for name in DECORATORS if name in called]
         body = "\n\n".join([body, *called.values()])
         text = "\n".join([body, *decorators])
@@ -77,6 +77,7 @@ class TorchTarget:
             "head.py.jinja",
             header=header(program.source, program.source_hash),
             title=title,
+            name=program.name,
             documentation=documentation(program),
             imports=[line for part, line in IMPORTS.items() if part in text],
             of_torch=[line for part, line in OF_TORCH.items() if part in text],
@@ -114,7 +115,7 @@ class TorchTarget:
             "header": header(program.source, program.source_hash),
         }
         nothing = {"imports": (), "of_torch": (), "decorators": ()}
-        called = self.called(self.printed(template, **values, **nothing), program.name)
+        called = self.called(self.printed(template, **values, **nothing))
         decorators = [called.pop(name) for name in DECORATORS if name in called]
         values["ranks"] = "\n\n".join([values["ranks"], *called.values()])
         text = self.printed(template, **values, **nothing | {"decorators": decorators})
@@ -130,7 +131,7 @@ class TorchTarget:
     def printed(self, template: str, **values: object) -> str:
         return self.environment.get_template(template).render(**values)
 
-    def called(self, text: str, name: str) -> dict[str, str]:
+    def called(self, text: str) -> dict[str, str]:
         """The functions of ``templates/asked`` that a text calls, and those that they call."""
         found: dict[str, str] = {}
         waiting = [text]
@@ -138,7 +139,7 @@ class TorchTarget:
             for function in dict.fromkeys(CALLED.findall(waiting.pop(0))):
                 file = f"asked/{function}.py.jinja"
                 if function not in found and (TEMPLATES / file).exists():
-                    found[function] = self.printed(file, name=name)
+                    found[function] = self.printed(file)
                     waiting.append(found[function])
         return found
 

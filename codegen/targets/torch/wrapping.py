@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from codegen.arguments import needed
 from codegen.program import NUMBERS, Parameter
 from codegen.program.values import Value
-from codegen.targets.torch.lines import LONGEST, broken
+from codegen.targets.torch.lines import LONGEST, broken, filled
 
 WITHIN = " " * 8  # what stands in a method is indented by that
 KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
@@ -88,12 +88,7 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
     line = f"{head}({', '.join(items)}){tail}"
     if indent + len(line) <= LONGEST:
         return line
-    margin, lines = " " * (indent + 4), []
-    for item in items:
-        if lines and len(lines[-1]) + len(item) + 3 <= LONGEST:
-            lines[-1] += f" {item},"
-        else:
-            lines.append(f"{margin}{item},")
+    lines = filled(items, " " * (indent + 4))
     return "\n".join([f"{head}(", *lines, f"{' ' * indent}){tail}"])
 
 

@@ -1,0 +1,48 @@
+"""What a block computes is called as the callee calls it, where no other name is in the way.
+
+Two blocks that compute a ``mean`` keep theirs apart as ``h_mean`` and ``y_mean``; a block that has
+the only one in the forward needs no prefix. What is in the way is known at the end of the class
+body, so the names are changed then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from derive.language.symbols import Axis, Tensor
+from derive.notation.composition import translated
+from derive.notation.definition import Statement
+
+
+def without_prefixes(
+    statements: Sequence[Statement], taken: Collection[str], axes: Sequence[Axis]
+) -> tuple[Statement, ...]:
+    """The statements under the shortest of their names; ``taken`` are all names that something
+    else has, and that neither these nor the gradients of these may have.
+    """
+    names = _names(statements, taken)
+    tensors = {tensor.name: tensor for s in statements for tensor in s.expression.atoms(Tensor)}
+    tensors = {name: tensor.at_home for name, tensor in tensors.items()}
+    bound = {axis: (axis,) for axis in axes}
+    renamed = []
+    for s in statements:
+        named = Tensor(names[s.name], s.tensor.axes, role="statement", **s.tensor._assumptions_orig)
+        value = translated(s.expression, tensors, bound)
+        tensors[s.name] = named
+        renamed.append(Statement(named, value, s.place, s.block))
+    return tuple(renamed)
+
+
+def _names(statements: Sequence[Statement], taken: Collection[str]) -> dict[str, str]:
+    """The name of every statement, by the one that it had."""
+    own = {s.name: s.name.removeprefix(f"{s.block}_") for s in statements}
+    often, others = Counter(own.values()), {*taken, *own}
+    every = {*others, *own.values()}
+    gradients = {f"d{name}" for name in every}
+
+    def is_free(short: str) -> bool:
+        in_the_way = short in others or short in gradients or f"d{short}" in every
+        return often[short] == 1 and not in_the_way
+
+    return {name: short if is_free(short) else name for name, short in own.items()}
