@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from codegen.program import NUMBERS, Second
 from codegen.targets.torch.functions import Functions
 from codegen.targets.torch.printed import Core, PrintedFunction
+from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import unpacked, used, wrapped
 
 
@@ -93,7 +94,7 @@ class BehindTheBackward(Functions):
         found = [second.behind.results[0], *(cotangents.get(p.name, "_") for p in tensors)]
         all_of = {n: f"(True,) * {n}" for n in (len(found), len(self.program.forward.parameters))}
         asked = [all_of[len(found)]] * self.guards_in(second.behind)
-        call = wrapped(f"{unpacked(found)} = _behind", [*names, *asked], indent=4)
+        call = broken(f"{unpacked(found)} = _behind({', '.join([*names, *asked])})")
         lines = [*self.asked(double), call]
         values: dict[str, list[str]] = {name: [] for name in double.results[1:]}
         pulled = unpacked(double.results[1:])

@@ -12,7 +12,7 @@ from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.targets.torch.checks import Surroundings
-from codegen.targets.torch.lines import LONGEST, STEP
+from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import KINDS, free, in_tuple, typed, used, wrapped
@@ -98,7 +98,7 @@ class Functions:
         kind = "tuple" if returned else function.result_class
         last = wrapped(f"return {function.result_class}", function.results, indent=4)
         if returned:
-            last = f"return {in_tuple(returned)}"
+            last = broken(f"return {in_tuple(returned)}")
         return Core(
             uncast + wrapped(f"def {name}", arguments, f" -> {kind}:"),
             tuple(self.lines(function)),
@@ -124,7 +124,7 @@ class Functions:
         pairs = zip(function.steps, wanted, strict=True)
         guarded = {step.name for step, by in pairs if by != everything}
         unset = [name for name in function.results if name in guarded]
-        lines += [f"{' = '.join(unset)} = None"] * bool(unset)
+        lines += [_unset(unset)] * bool(unset)
         for step, by in zip(function.steps, wanted, strict=True):
             if by == everything:
                 lines.append(printer.step(step))
@@ -283,6 +283,13 @@ class Functions:
             found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
+
+
+def _unset(names: Sequence[str]) -> str:
+    line = f"{' = '.join(names)} = None"
+    if len(STEP + line) <= LONGEST:
+        return line
+    return broken(f"{', '.join(names)} = (None,) * {len(names)}")
 
 
 def layouts_in(function: Function) -> dict[str, Layout]:
