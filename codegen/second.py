@@ -156,7 +156,8 @@ class _Functions:
         public = [_required(p) for p in (*self.vectors, self.upstream, *self.needs)]
         return Function(
             f"{self.snake}_double_backward",
-            f"The gradients by g, which is d{self.output}, and by the inputs, of gradients times v.",
+            f"The gradients by g, which is d{self.output}, and by the inputs, of the gradients"
+            " times v.",
             tuple(public),
             self.builder.asked_of_saved(public),
             (),

@@ -290,7 +290,7 @@ def batch_norm_double_backward(
     v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
     xhat: Tensor,
 ) -> BatchNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (N, C), v_gain (C,), v_bias (C,), g (N, C), gain (C,), inv_std (1, C), xhat (N, C).
     """

@@ -348,7 +348,7 @@ def batch_norm_biased_double_backward(
     v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
     xhat: Tensor,
 ) -> BatchNormBiasedSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (1, C, *S=1),
     xhat (N, C, *S).

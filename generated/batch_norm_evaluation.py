@@ -297,7 +297,7 @@ def batch_norm_evaluation_double_backward(
     v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, x: Tensor, running_mean: Tensor,
     gain: Tensor, inv_std: Tensor,
 ) -> BatchNormEvaluationSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), x (N, C, *S), running_mean (C,),
     gain (C,), inv_std (C,).

@@ -350,7 +350,7 @@ def bce_with_logits_double_backward(
     v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
     pos_weight: Tensor,
 ) -> BCEWithLogitsSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (*N, C), v_target (*N, C), g (), logits (*N, C), target (*N, C), weight (*N,
     C), pos_weight (C,).

@@ -417,7 +417,7 @@ def biased_attention_double_backward(
     v_query: Tensor, v_key: Tensor, v_value: Tensor, v_bias: Tensor, g: Tensor, query: Tensor,
     key: Tensor, value: Tensor, probs: Tensor, scale: float,
 ) -> BiasedAttentionSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), v_bias (*B, T, S), g (*B, T,
     F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).

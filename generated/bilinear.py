@@ -369,7 +369,7 @@ def bilinear_double_backward(
     v_x1: Tensor, v_x2: Tensor, v_weight: Tensor, v_bias: Tensor, g: Tensor, x1: Tensor, x2: Tensor,
     weight: Tensor, through: Tensor,
 ) -> BilinearSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), g (*N, H), x1 (*N, K), x2
     (*N, L), weight (H, K, L), through (*N, L, H).

@@ -384,7 +384,7 @@ def cosine_embedding_sum_double_backward(
     v_x1: Tensor, v_x2: Tensor, g: Tensor, x1: Tensor, x2: Tensor, target: Tensor,
     norms_term: Tensor, norms_term_2: Tensor, norms: Tensor, cosine: Tensor, margin: float,
 ) -> CosineEmbeddingSumSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x1 (*N, C), v_x2 (*N, C), g (), x1 (*N, C), x2 (*N, C), target (*N,), norms_term
     (*N,), norms_term_2 (*N,), norms (*N,), cosine (*N,).

@@ -500,7 +500,7 @@ def cross_entropy_double_backward(
     v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
     losses_counted: Tensor, counted_sum: Tensor, label_smoothing: float,
 ) -> CrossEntropySecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N,
     C, *S), losses_counted (N, *S), counted_sum ().

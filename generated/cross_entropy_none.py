@@ -452,7 +452,7 @@ def cross_entropy_none_double_backward(
     v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
     counted: Tensor, label_smoothing: float,
 ) -> CrossEntropyNoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (N, C, *S), g (N, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs
     (N, C, *S), counted (N, *S).

@@ -368,7 +368,7 @@ def cross_entropy_probabilities_none_double_backward(
     v_logits: Tensor, v_target: Tensor, g: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesNoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (N, C, *S), v_target (N, C, *S), g (N, *S), target (N, C, *S), weight (C,),
     logprobs (N, C, *S).

@@ -549,7 +549,7 @@ def cross_entropy_softcap_double_backward(
     weight: Tensor, probs: Tensor, losses_counted: Tensor, counted_sum: Tensor,
     label_smoothing: float, cap: float,
 ) -> CrossEntropySoftcapSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (N, C, *S), g (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S),
     weight (C,), probs (N, C, *S), losses_counted (N, *S), counted_sum ().

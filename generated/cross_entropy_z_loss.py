@@ -608,7 +608,7 @@ def cross_entropy_z_loss_double_backward(
     losses_counted: Tensor, counted_sum: Tensor, log_z: Tensor, excess_sum: Tensor,
     label_smoothing: float, z_weight: float,
 ) -> CrossEntropyZLossSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N,
     C, *S), losses_counted (N, *S), counted_sum (), log_z (N, *S), excess_sum ().

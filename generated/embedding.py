@@ -197,7 +197,7 @@ class EmbeddingSecond(NamedTuple):
 
 
 def embedding_double_backward(v_table: Tensor, g: Tensor, index: Tensor, V: int) -> EmbeddingSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_table (V, E), g (*N, E), index (*N,).
     """

@@ -199,7 +199,7 @@ class EntropySecond(NamedTuple):
 
 
 def entropy_double_backward(v_probs: Tensor, g: Tensor, probs: Tensor) -> EntropySecond:
-    """The gradients by g, which is duncertainty, and by the inputs, of gradients times v.
+    """The gradients by g, which is duncertainty, and by the inputs, of the gradients times v.
 
     Shapes: v_probs (*N, C), g (*N,), probs (*N, C).
     """

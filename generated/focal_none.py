@@ -477,7 +477,7 @@ def focal_none_double_backward(
     v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, alpha: float,
     gamma: float,
 ) -> FocalNoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (*N,), v_target (*N,), g (*N,), logits (*N,), target (*N,).
     """

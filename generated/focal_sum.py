@@ -470,7 +470,7 @@ def focal_sum_double_backward(
     v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, alpha: float,
     gamma: float,
 ) -> FocalSumSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (*N,), v_target (*N,), g (), logits (*N,), target (*N,).
     """

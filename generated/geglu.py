@@ -228,7 +228,7 @@ class GEGLUSecond(NamedTuple):
 def geglu_double_backward(
     v_gate: Tensor, v_x: Tensor, g: Tensor, gate: Tensor, x: Tensor,
 ) -> GEGLUSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_gate (*N,), v_x (*N,), g (*N,), gate (*N,), x (*N,).
     """

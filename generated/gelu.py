@@ -186,7 +186,7 @@ class GELUSecond(NamedTuple):
 
 
 def gelu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

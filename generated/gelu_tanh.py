@@ -200,7 +200,7 @@ class GELUTanhSecond(NamedTuple):
 
 
 def gelu_tanh_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUTanhSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

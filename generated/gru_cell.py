@@ -694,7 +694,7 @@ def gru_cell_double_backward(
     v_bias_hh: Tensor, g: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     proposed: Tensor, reset: Tensor, update: Tensor, candidate: Tensor,
 ) -> GRUCellSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih (P,),
     v_bias_hh (P,), g (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed

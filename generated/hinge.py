@@ -208,7 +208,7 @@ class HingeSecond(NamedTuple):
 
 
 def hinge_double_backward(v_x: Tensor, g: Tensor, x: Tensor, target: Tensor) -> HingeSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (), x (*N,), target (*N,).
     """

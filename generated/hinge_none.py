@@ -195,7 +195,7 @@ class HingeNoneSecond(NamedTuple):
 def hinge_none_double_backward(
     v_x: Tensor, g: Tensor, x: Tensor, target: Tensor,
 ) -> HingeNoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,), target (*N,).
     """

@@ -199,7 +199,7 @@ class HingeSumSecond(NamedTuple):
 
 
 def hinge_sum_double_backward(v_x: Tensor, g: Tensor, x: Tensor, target: Tensor) -> HingeSumSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (), x (*N,), target (*N,).
     """

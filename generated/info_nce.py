@@ -484,7 +484,7 @@ def info_nce_double_backward(
     query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor,
     exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor, temperature: float,
 ) -> InfoNCESecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_queries (N, D), v_keys (N, D), g (), query_norm (N, 1), query_length (N, 1), query (N,
     D), key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N),

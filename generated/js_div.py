@@ -307,7 +307,7 @@ class JSDivSecond(NamedTuple):
 def js_div_double_backward(
     v_p: Tensor, v_q: Tensor, g: Tensor, p: Tensor, q: Tensor,
 ) -> JSDivSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_p (*N, C), v_q (*N, C), g (), p (*N, C), q (*N, C).
     """

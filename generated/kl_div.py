@@ -235,7 +235,7 @@ class KLDivSecond(NamedTuple):
 def kl_div_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor,
 ) -> KLDivSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), v_target (*N,), g (), x (*N,), target (*N,).
     """

@@ -238,7 +238,7 @@ class KLDivBatchmeanSecond(NamedTuple):
 def kl_div_batchmean_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor,
 ) -> KLDivBatchmeanSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (B, *D), v_target (B, *D), g (), x (B, *D), target (B, *D).
     """

@@ -227,7 +227,7 @@ class KLDivLogTargetSecond(NamedTuple):
 def kl_div_log_target_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, target: Tensor, losses: Tensor,
 ) -> KLDivLogTargetSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), v_target (*N,), g (), target (*N,), losses (*N,).
     """

@@ -232,7 +232,7 @@ class KLDivLogTargetBatchmeanSecond(NamedTuple):
 def kl_div_log_target_batchmean_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, target: Tensor, losses: Tensor,
 ) -> KLDivLogTargetBatchmeanSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (B, *D), v_target (B, *D), g (), target (B, *D), losses (B, *D).
     """

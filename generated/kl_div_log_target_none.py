@@ -204,7 +204,7 @@ class KLDivLogTargetNoneSecond(NamedTuple):
 def kl_div_log_target_none_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, target: Tensor, losses: Tensor,
 ) -> KLDivLogTargetNoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), v_target (*N,), g (*N,), target (*N,), losses (*N,).
     """

@@ -220,7 +220,7 @@ class KLDivLogTargetSumSecond(NamedTuple):
 def kl_div_log_target_sum_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, target: Tensor, losses: Tensor,
 ) -> KLDivLogTargetSumSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), v_target (*N,), g (), target (*N,), losses (*N,).
     """

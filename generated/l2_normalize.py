@@ -233,7 +233,7 @@ class L2NormalizeSecond(NamedTuple):
 def l2_normalize_double_backward(
     v_x: Tensor, g: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
 ) -> L2NormalizeSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), g (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
     """

@@ -317,7 +317,7 @@ def layer_norm_double_backward(
     v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
     xhat: Tensor,
 ) -> LayerNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), v_gain (C,), v_bias (C,), g (*N, C), gain (C,), inv_std (*N, 1), xhat (*N,
     C).

@@ -187,7 +187,7 @@ class LeakyReluSecond(NamedTuple):
 def leaky_relu_double_backward(
     v_x: Tensor, g: Tensor, x: Tensor, negative_slope: float,
 ) -> LeakyReluSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

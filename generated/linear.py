@@ -239,7 +239,7 @@ class LinearSecond(NamedTuple):
 def linear_double_backward(
     v_x: Tensor, v_weight: Tensor, v_bias: Tensor, g: Tensor, x: Tensor, weight: Tensor,
 ) -> LinearSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), g (*N, H), x (*N, K), weight (K, H).
     """

@@ -181,7 +181,7 @@ class LogSoftmaxSecond(NamedTuple):
 
 
 def log_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> LogSoftmaxSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), g (*N, C), y (*N, C).
     """

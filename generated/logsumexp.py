@@ -191,7 +191,7 @@ class LogsumexpSecond(NamedTuple):
 
 
 def logsumexp_double_backward(v_x: Tensor, g: Tensor, x: Tensor, y: Tensor) -> LogsumexpSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), g (*N,), x (*N, C), y (*N,).
     """

@@ -693,7 +693,7 @@ def lstm_cell_double_backward(
     v_bias_ih: Tensor, v_bias_hh: Tensor, g_2: Tensor, x: Tensor, h: Tensor, c: Tensor,
     weight_ih: Tensor, weight_hh: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor, shown: Tensor,
 ) -> LSTMCellSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, K), v_h (*N, H), v_c (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih
     (P,), v_bias_hh (P,), g_2 (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K),

@@ -197,7 +197,7 @@ class MishSecond(NamedTuple):
 
 
 def mish_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> MishSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

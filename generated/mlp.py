@@ -654,7 +654,7 @@ def mlp_double_backward(
     v_bnbias: Tensor, g: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor,
     bngain: Tensor, embcat: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor,
 ) -> MLPSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_C (V, E), v_W1 (K, H), v_b1 (H,), v_W2 (H, V), v_b2 (V,), v_bngain (H,), v_bnbias
     (H,), g (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K),

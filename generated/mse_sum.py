@@ -208,7 +208,7 @@ class MSESumSecond(NamedTuple):
 def mse_sum_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor,
 ) -> MSESumSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), v_target (*N,), g (), x (*N,), target (*N,).
     """

@@ -312,7 +312,7 @@ def nll_double_backward(
     v_logprobs: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
     counted_sum_2: Tensor,
 ) -> NLLSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logprobs (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,),
     counted_sum_2 ().

@@ -264,7 +264,7 @@ class NLLNoneSecond(NamedTuple):
 def nll_none_double_backward(
     v_logprobs: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
 ) -> NLLNoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_logprobs (N, C, *S), g (N, *S), labels (N, *S), labels_kept (N, *S), weight (C,).
     """

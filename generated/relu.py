@@ -173,7 +173,7 @@ class ReluSecond(NamedTuple):
 
 
 def relu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> ReluSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

@@ -271,7 +271,7 @@ class RMSNormSecond(NamedTuple):
 def rms_norm_double_backward(
     v_x: Tensor, v_gain: Tensor, g: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor,
 ) -> RMSNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), v_gain (C,), g (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
     """

@@ -352,7 +352,7 @@ def rnn_cell_double_backward(
     v_bias_hh: Tensor, g: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     y: Tensor,
 ) -> RNNCellSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
     v_bias_hh (H,), g (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).

@@ -171,7 +171,7 @@ class SigmoidSecond(NamedTuple):
 
 
 def sigmoid_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SigmoidSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), y (*N,).
     """

@@ -185,7 +185,7 @@ class SiluSecond(NamedTuple):
 
 
 def silu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> SiluSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

@@ -253,7 +253,7 @@ class SmoothL1NoneSecond(NamedTuple):
 def smooth_l1_none_double_backward(
     v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, beta: float,
 ) -> SmoothL1NoneSecond:
-    """The gradients by g, which is dlosses, and by the inputs, of gradients times v.
+    """The gradients by g, which is dlosses, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), v_target (*N,), g (*N,), x (*N,), target (*N,).
     """

@@ -275,7 +275,7 @@ class SoftmaxNLLSecond(NamedTuple):
 def softmax_nll_double_backward(
     v_logits: Tensor, g: Tensor, labels: Tensor, probs: Tensor,
 ) -> SoftmaxNLLSecond:
-    """The gradients by g, which is dloss, and by the inputs, of gradients times v.
+    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
 
     Shapes: v_logits (N, C), g (), labels (N,), probs (N, C).
     """

@@ -190,7 +190,7 @@ class SoftplusSecond(NamedTuple):
 
 
 def softplus_double_backward(v_x: Tensor, g: Tensor, x: Tensor, beta: float) -> SoftplusSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """

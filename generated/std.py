@@ -252,7 +252,7 @@ class StdSecond(NamedTuple):
 def std_double_backward(
     v_x: Tensor, g: Tensor, diff: Tensor, var: Tensor, correction: float,
 ) -> StdSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), g (*N,), diff (*N, C), var (*N,).
     """

@@ -223,7 +223,7 @@ class VarSecond(NamedTuple):
 
 
 def var_double_backward(v_x: Tensor, g: Tensor, diff: Tensor, correction: float) -> VarSecond:
-    """The gradients by g, which is dy, and by the inputs, of gradients times v.
+    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
 
     Shapes: v_x (*N, C), g (*N,), diff (*N, C).
     """

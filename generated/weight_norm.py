@@ -219,7 +219,7 @@ class WeightNormSecond(NamedTuple):
 def weight_norm_double_backward(
     v_v: Tensor, v_g: Tensor, g_2: Tensor, v: Tensor, g: Tensor, norm: Tensor,
 ) -> WeightNormSecond:
-    """The gradients by g, which is dw, and by the inputs, of gradients times v.
+    """The gradients by g, which is dw, and by the inputs, of the gradients times v.
 
     Shapes: v_v (H, *K), v_g (H,), g_2 (H, *K), v (H, *K), g (H,), norm (H, *K=1).
     """

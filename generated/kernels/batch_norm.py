@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "189a07affdfa4beaf82e7c800cd321fadf5ff77d55f4254cb9b949ac3a708585",
+    "c9def7ebe4c74dab81bd9f7443c88e98029ca54b87bf0a6d9f6691e2b0599ab4",
     ("_forward", "_backward", "BatchNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e66ab37f7beaed368abc52b8bf29b266f00fd85604201874091fc673b10b6a75",
+    "326eea6d81f68eedd7fdb06afe67f621dae2216205aa9f61759e5195f6333286",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BatchNormBiasedFunction"),
 )
 _run = Kernels(__file__, {

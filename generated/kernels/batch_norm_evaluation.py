@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "96ff9868b822e342deacb494fd0d9f8b04f1d79f37b3532a763f69f24eb86827",
+    "117d80465fb528f93f27b928012639b65d7fa4cb1436f73ffaa68e704409f25b",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fce518fb1d3cdc35ccd69da4b9460c7892a431c14a58468e9470e67ca763ef85",
+    "ff9578078695f0f6020fdaeed5b49ee4769e45133cb6130590c3c98a0928c94b",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
 )
 _run = Kernels(__file__, {

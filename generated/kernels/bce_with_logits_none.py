@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8875217798bde5756388955d4307730b615c34e5aa1f359caf02f46a707e8fea",
+    "71896fbabc3a22638b36fb8b6d54d1faad7f9fac300260c3be375286058b645e",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

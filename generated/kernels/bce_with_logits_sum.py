@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "47563f60b93cd83aa6b0d55463b60d7fb1409c551019fb77c6801a1e8c058c86",
+    "58a6cf17a9cfb91925b13b307d11cd267bbfc3fec81bd66bee7e40d6de66ff5a",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsSumFunction"),
 )
 _run = Kernels(__file__, {

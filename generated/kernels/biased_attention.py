@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "820409b2d2ad5c68ecd22e922ddbb838440bc78a46f926d81d13fe4e8bf9d854",
+    "54a2eb9c3edf78718c3261b6cb97b261517d406f079886b8f1c5902cdac96518",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

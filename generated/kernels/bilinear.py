@@ -16,7 +16,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "33500ed64be850661ace59e1924a8f00bc9d3882b5249660457e88ba84abd6b5",
+    "08f8927bc219af20259c5e3472e1843a77b8fcc54a1d0717b9c83cf1aa63218f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "310b5ad5f37b3a42b3ee5e78b652f52722e1a6847e192632bb180168b1e4dcaf",
+    "40017bbaeaf1b8738c32968576d4734afcfaecbc6e7c2cf384a38a6b3dc0ced1",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d33dee624483a8c4bdbde85f1b29148c0aba881060f327f28a7fb5eb8503ffd3",
+    "b02e0181ef82486e989323d8ac82fea9ddb4665b6e387c3780ae22077c55df8c",
     ("_forward", "_backward", "CosineEmbeddingFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4122dd7dcc7252897cbdfbeb94cd8f11d20978937b57d2bb0566d752a32d4284",
+    "e799ede648c78e05e5bea45f49828c09fd0ab277e162bf78b152360d68a74594",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

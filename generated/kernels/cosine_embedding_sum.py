@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bd80a04cb176dc3b6f92363ca82cfdd4df7a434bc34548c80220cb7664bc63c6",
+    "a0002a7d2d0704e42ac2bf65d0bb5acb69a23d3e60a0f3f282dd9e199aaebb36",
     ("_forward", "_backward", "CosineEmbeddingSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bbec491e97277462c0b47257a787d57c3355996aa58e5ca64f42102b13bcfa93",
+    "bad1980fb49d4ed5138f16984bc0706d6836e4738cf55976f4e3d93b28ee34f8",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b309de92dc92611e1a5e31d7753e692d3926116b53560ec6f443fb6f5311d6a7",
+    "1101f2ea5b680d0f568fcffaf4ff90c3824e99ee8a6a0ffe0a60b12a9a8277cf",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

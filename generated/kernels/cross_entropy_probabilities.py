@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "53f1f1647b791fe06724c370e2d44e4f2f9855a33a3784351df889405e2d2bfa",
+    "d3d2f1bf6c9f2280573c4754da7274540b1e1ede586b5e1a298adf8a918da741",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyProbabilitiesFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5c824934149c6dd2b16f6f34f9a5fe6ddc2795cc65416355e2412dc8f4f9599d",
+    "57c5fbcdbd15dc9a96d095fd9cb4ca60e1835407dd0cb470fc7a279a0cba46d2",
     ("_forward", "_backward", "CrossEntropyProbabilitiesNoneFunction"),
 )
 _run = Kernels(__file__, {

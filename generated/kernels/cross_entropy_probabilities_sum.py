@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "79960daf350999c29a6a42f1c9969ff8613393f8cde8ef67c2da8539e0b826b3",
+    "1dfd141f6c39cff1daecec0fa861fe299bd82aaab052f44aaa0a34d108cca9ea",
     (
     "_forward", "_backward", "_plain_forward", "_plain_backward",
     "CrossEntropyProbabilitiesSumFunction",

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "32f087c9f8c7efffbd9214ed12b9a0bf03323674c58d553af392374f881205f3",
+    "95069a2ae7ef3885e88475b8ec72a022b27c0437c6c4beea035322945680d679",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySoftcapFunction"),
 )
 _run = Kernels(__file__, {

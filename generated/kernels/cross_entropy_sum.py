@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "326aecbc3d9ffae5bb82e8acecbb5869ee9f058ea08aac020246bd204011474a",
+    "c6e595fca579a050d3b0602494c760f82e81413d91a1c05bd5f2031a56694352",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySumFunction"),
 )
 _run = Kernels(__file__, {

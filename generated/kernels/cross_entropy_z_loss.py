@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "10f33a445e75db4e3a58e3526cbf42931f6a42c12cdc1f0d0443d42540142a38",
+    "bb70c1c7730fffcb48be4bcd142e0854460763c779984f4e0dc57aaad1e46f3d",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyZLossFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d7f600e4eaff964922b03ae2fe46f166c11cd96a0104a2ce6ffa7a7df0e44a2b",
+    "b1726d079ec79c38da512af1ae3a9ede8e8a93350b0fbe6b1c5b562640547671",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "53faaf25eee7d3560d94aca3de9428c6cf1995ea836e0756a7c2b218ec98a934",
+    "4559011ebc8f085880c788ecd8d87f3ce1a2951683e8d91bbcf976ec4b80a394",
     ("_forward",),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f64e80763c0c082efefe5e26b48afef7b4bb2df360798b0e0508d7fdb2cd3729",
+    "2471293aedb3d90809e8123d9aa275e371a58347b7b47c30c60c02bb6a4f0692",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

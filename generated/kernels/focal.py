@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a990cb8411a58dea42bae731430a76664f67c79ad6989d239115506ba0157d3e",
+    "4fa45e3e164e398b3e64d0679e10d4fdb8f47a2896853c709a4da7be9f364331",
     ("_forward", "_backward", "FocalFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "cf85dad486c880f9de0d1210e1a5cfe819d59ef4c8135fe5744aba05caa5cf29",
+    "64572ac936097f2ac87b75eb2ca235d7f6b49c2cce0aad4e474d7f02a3a67ed9",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b48e2bf5e38ce3490d17c0532963f0c430154dfd9e6d04445f11613e0c605f8f",
+    "b3fb524c3f0a39b868271a5549c624079e95cd2d9a1086129481213e14500dac",
     ("_forward", "_backward", "FocalSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b51775fc93035d2f90df4c25d58ba954015f78516ed69e30a54b212b3255edcb",
+    "10ac649294cd501cdc3549cd983668e905fce43760c211cd8e53a7ee766cc0fd",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "00a152bbb2fa514d068d4c01862e8147202e2b2f9da6570635667585b4bc73bb",
+    "90934ae71b31d2629a6527a939daf1fc45094ec8e3603cd171ea82ea3f014cfd",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "105a2ae5d19d506abc3ee7cc3819435a22efbdf725a0eb8cc413ada617b82ece",
+    "60eae9d2a0442854502ecc405c50e44da67bc53d7a4f056c6e687897b70ddb32",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

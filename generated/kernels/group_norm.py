@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a24f5ed0c0f8c2ddf6a05c6d7169566c65905c90322cca7c90737b9eed5e7421",
+    "a03cc435002ca6c0eeb90977ba97f55946b64f6d3384c325c39eec038aa5e8fe",
     ("_forward", "_backward", "GroupNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "83c734107605f263bfa903d6189cd2b7bc35d1586f0c89b22fa3fd6865789b4a",
+    "c442a18fbd62c34d45799d22e6c9c3143c6108ae1cbaf5c55a731bbc83140205",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

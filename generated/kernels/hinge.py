@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "29f91bbf132e2719353ab5d2f546a815934535a1270232d7bf9e5d02c2c841e4",
+    "7555895d9d88080b5591ac496560608e03827ebea6d26a35df11af388e76bceb",
     ("_forward", "_backward", "HingeFunction"),
 )
 _run = Kernels(__file__, {

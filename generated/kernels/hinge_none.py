@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "862f3b33e52c02cbd607beddd6fd5cd08f094ef82ca25d2ae9d98f557295f0b5",
+    "f3cb8bb92358bc6ed1de58e6ac63593c30d3a082b3b341383f361e9afc2d4a37",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d3cb4fd9b76bbb402d06067d273655df045a8b5ba4bf166ce3ab5dc1a9d55a9f",
+    "e12e12d9c2a07677fcbdc3e20a24de4bf2e7c5a9634def2832947ef6fb2ccb6a",
     ("_forward", "_backward", "HingeSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7134672027b79355604aad7f37f7a50e31fb769454d0e169ba4be04b6b1dfdb6",
+    "4400e68c25bd1c3904f2de3a23ca7d2c02f02e0d5e9e3d92cbc754fc6f39f9f5",
     ("_forward", "_backward", "HuberFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8f2ac46889d46a855a1343ac3d49a6cf4c168eb2d06d8c0089107ada01e0d413",
+    "403abd9ea6e174cc7897298e4c34203647ad8b1f7824917cd4b2dae54abfe3bc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "45a1b16f166e3b8aee144d99d8289741dab6709f5dce34296df19e40124398e3",
+    "9e56fb9c3a2ba488906171f6f11ea227e94512696c51a25344c55b3ad51bb363",
     ("_forward", "_backward", "HuberSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4588adb0b8edd88a8776d5f990d909b4be487792cb2fa8ed60e83645f683a79a",
+    "48b3c63a1d1e13d89b96c15fc6ac698e9e324c8c24da347c2a27c8180975b983",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8649495bd3464d2b0653c343c8bddd3e2399ba85c085fd3ad1900c4dfbad6d8c",
+    "33b782a5c95cfbaae89553aff819e4f4978cb1a061984e04d92bdd41d0535c21",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "InstanceNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "519d6d7e3892265653e8743be135c0686613b7fdb0290feb49b2f4ebd5ca2e28",
+    "c34302868c63e9b26b060eb6fc241b7bc273b8fe16e973caa073108dc3c6aacb",
     ("_forward", "_backward", "JSDivFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "496a9e1d048f3b3098e3d806b38de05f1ddead6163d0468fb291cd2103b110bc",
+    "244da2e7cb2b33df1f76b5dc58223941961683709ff05df7b892e3d32a1e461a",
     ("_forward", "_backward", "KLDivFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8b22705e6227e3ad33ae52788807db5e4caf15d18bc37235e1fcea3a5bd55c6c",
+    "dab396350d8de8b154a0d7229bb70328336ede3a48d19ae0b85ad47087470b02",
     ("_forward", "_backward", "KLDivBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b116753a6f06229de4620292635069058e84e66a94c34c3e95b7ea77f2f1266c",
+    "09334785140cd3dfbe4a4285fec0e8e69ee59ace8399606780d621a7f667608a",
     ("_forward", "_backward", "KLDivLogTargetFunction"),
 )
 _run = Kernels(__file__, {

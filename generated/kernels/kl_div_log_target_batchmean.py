@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "99b9e00ee7863fdf11211fd9b56d7833e4a213b88e7d0d942fa7e8ed88ebf10d",
+    "7a74e27bce3c9d15e86a2e4739ddea33d8dac9c39ad6aee45f33b6f21907dfb5",
     ("_forward", "_backward", "KLDivLogTargetBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

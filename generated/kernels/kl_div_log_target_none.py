@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2c16c09099b5c418027ac7c91c7e2c3e8ef644c1b3b684eacbd1bd1846ad89fa",
+    "fa32352a007e3c5b80d1c8b2bddd4ce8b97f50b1b306cb25e5351704910d98fd",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

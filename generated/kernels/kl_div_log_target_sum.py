@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "920c1a173dc4690802d7bf96e681b45dc898760a4d9778472b8427a28f5a4efb",
+    "9ce573cab62a5438f658d25fe3992bae4061ace42c7aba7d7d588f2d39cb7698",
     ("_forward", "_backward", "KLDivLogTargetSumFunction"),
 )
 _run = Kernels(__file__, {

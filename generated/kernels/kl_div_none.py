@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2aa98de71e8acd6d607d22ca7e1d2818c55aae13ccf7384db32727b290244e76",
+    "a929b538bfac159f101e1785f013e5fd17f85542f44eeda1836d20f97175ab28",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8268555166ffbe6ae831ca98dd91bc563bd60ec0dad8fcf01644d93fade831ed",
+    "f0970018020a9f10269ef8c3550a1431ef4b2215cc564226c1daa451ee2e4915",
     ("_forward", "_backward", "KLDivSumFunction"),
 )
 _run = Kernels(__file__, {

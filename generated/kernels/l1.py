@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "897c8e42cbb136c7bf8528ffac064cecddbeb2faa59085296c44bf09c42996ff",
+    "9eb4b1eae56ae6f2f69c6007a10514fffd68d9540ee1ede66ab08acc345d00c1",
     ("_forward", "_backward", "L1Function"),
 )
 _run = Kernels(__file__, {

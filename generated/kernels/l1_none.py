@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5c3faa748c6ae526902f44a030beafeea2bd0554e02a0ea9c2177bdc354714c7",
+    "331137f9324de3dc3f77bbed04a57d2968b86d0cfb2d5e862dfdf5b7372c982d",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5248180babd074f6e49ed59d9fa41b998ccf85891b74c6911580d0b291b9cb68",
+    "2afe98767cb3328578fea32391018874b1c02cf36776f2331deadb75c3656edc",
     ("_forward", "_backward", "L1SumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3aa71417752f2a09d9e605fed768ab5c7ca5b373f305f08c06bd4b453f6ab045",
+    "f8a50312361dc5a0a7ad5bc63252b5782c5c8f3e12e0d9152668fd0ab13982f5",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

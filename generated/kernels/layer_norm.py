@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1b1b005a5479c9cea378aa000eb40093aa05f9f593a7090a4c9c80af3ad55e60",
+    "0d1339609ee7ffd77481f035530aa49b76705bc825789b66ceeb0f5afd1bd756",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "LayerNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b0336b7befc46ca062cbcdc36027752ca0673eaa06ad776e155624d950839ad4",
+    "10f2a90da443755b9360172c6380e7772c47e28406cedd0d57e0e7b9f1864d51",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ba8385e82cb785a2403dc497fe22373348989c30840829bd0646128fbbff58a5",
+    "7ea5e217a9d3f09cf3149581771e918109e083878f77361b1b7990d04c823d30",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

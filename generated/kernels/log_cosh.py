@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "87e555debae20409c0af41871e0870865d97563c63a3bca7a8015c2ef13091d2",
+    "70920d4f1f3b6a67e419a5a3fdf9864433077394412cc63173b08ab5ca594e15",
     ("_forward", "_backward", "LogCoshFunction"),
 )
 _run = Kernels(__file__, {

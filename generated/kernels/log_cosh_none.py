@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ebbd3b29246c2064a7d9df43d9204e54260023b606ae3ff8edf42679fc2d7713",
+    "6560af17be1f7a75930f669b8d20ec99c8bb08ad02fc793269097bb25323e15b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "deacf26e154a422a3013de27cd29337b37ea884c2c7c09995783761bef276a9c",
+    "995ae892702003eaa7b025f7993bec8af38826dc885d9dbb5b1bed10112d8074",
     ("_forward", "_backward", "LogCoshSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5e940fcf0089cd0037cfe2c72c405b10ed8d08d11a5fce81e971d5696b0b1810",
+    "51fce9e1a659146fa02e09d5bf50856494efbb905f349b6e6037b75f28355658",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

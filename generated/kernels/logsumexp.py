@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "dcaf5a84a847735e3a60edee4a528a6675c8a858546fec02e84c21335f1a5118",
+    "c25922fe3b92f50d35d4f4d8ca47f791e0abd5bafcb1a08075d0842335503683",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

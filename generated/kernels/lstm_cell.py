@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "61a9cb2e992847655aca4e6f0054119da8a4035a5e982bdc8397f3f4f512f7ea",
+    "c6706f51d15d772806f8a8ef82e69c729f260d34c5ea05828c010eb8930dfe26",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c92e355239fb326bdb3b2466562e98dd518449d016e40d89a8d4b77c4edfd739",
+    "cc78dd65cbac906f522b9a694b21d9180cde70f2eef53337c7dd197619d12eac",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

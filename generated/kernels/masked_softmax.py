@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "55e094735cdd19bf2c6b7bc8271cdc3f1461d8a60d7405a10fa0dd127dd15063",
+    "5f86a10369b88d2bbfaaef3928dfed0e41df9ce9004cc2849cd0fda73dd9a7de",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b91efc5891e8c639399c77fd8c336766c93c06ce5d78515c1c30e8bdccebdad3",
+    "95047fdfbd0c82a12112cd98388af7531e537ca097541f75e51f32cb025f85ff",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -18,7 +18,7 @@ from ._training import TrainingStep
 
 _of = Original(
     _module,
-    "f2d73aaf9b4c6ecace8c861af4a685f43ab25488b026f36f8021187266ebf475",
+    "3af1161d5f8e019c90f527c4e0364d54a1c19846924cc352f21d2926cfb91096",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

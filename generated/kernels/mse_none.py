@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bbe763066a006f5730254e06b94d76bef0115b4904ea29f8b5da331f5eef8de2",
+    "31db6d6db2933f46c679de1dfb3f3314f72c5c48faf48f05a91faa8bb3672c53",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5cb24be815f0bca3ed1b7bc2b6a39ccdc90630fb39c2b8917c58ddbf32988a63",
+    "3ce790d22558a73c12a85efecd2b3475d51901938bfa97fb8cf947be40c9ce11",
     ("_forward", "_backward", "MSESumFunction"),
 )
 _run = Kernels(__file__, {

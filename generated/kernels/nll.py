@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a9e2b9724dda85153f0284f20dc41525ef83cdf0430a22f27d848444514e6f91",
+    "ff19b8e7e5d43c6bcfe8d5d9dd5437b00ae0ce1d0f1ba4dd9e0fd1b3235a905c",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e34ce37c58196ec8a01a8b7f53ded695361ef83ef086a387051e799293fb441f",
+    "681307eac194cb6a1fc8e00fd70cfd8a2b443d41a09b8a6a5c1c70b9b54022e8",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c974783f7d17768d2c9ad682cd4f221412b4fa3caa395b99309ef5b73ab8c6f9",
+    "a0faea300b2c0e85acb969e1cfbfba37dbeab8120d52cfce9eec5695384e9c5d",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLSumFunction"),
 )
 _run = Kernels(__file__, {

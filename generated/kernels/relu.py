@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "56f2d670886241b129152104e824172f1402593261cb15ad7fd6bb93a5d0a7b3",
+    "3326c5d5606fee9470d172cee13e89af680b923fc591383ed9018dc51f1ce54a",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f1f4f4ef96d742e5c7875d3e599a81ce8316fe6e8f0eacafa713564326b129e5",
+    "b37653a9e0925dd907c175d0c95bc126b6a2f3fb65c57b9259ed19db4e086c18",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

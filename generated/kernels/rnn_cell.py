@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "305f28e1a7fa672c7cd9800475eb03426efa6f2c3e18971bbef70b84918da8c3",
+    "cc917d4f6bf6114b7e9248d3e93bdc7ea7aadd116980cfc04fd5a3b60231ff81",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

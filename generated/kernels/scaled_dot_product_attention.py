@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "cc1a3b5f7828d4896eabe7c01b4215ad544ce1d09e7e4721df1cd2d1c0d150b8",
+    "46877d74d0dd4b41bab3035179e5cf2a2f243dbed99ec0cf4129b89e0314e3e1",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

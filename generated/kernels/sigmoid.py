@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b3af1251051b999508dde4045322708c911d104317098be407a6b6e5dcdddaf3",
+    "0691cbfaf188bb88471fd89283721c22ca1e32e6b4eed9292a2121d94e9c0ed6",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9064af7554b27263286136969f1868727d2781d25b06db48714a8bd6bcfc8be9",
+    "208c839a44dcec9913c6e8b2b7662cd3afc1943ef8a17b48f92de59537505c50",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

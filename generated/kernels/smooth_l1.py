@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "20df77109e86acce59428755cce89e4c8e23120ee473f4ec03b8467b64563dda",
+    "5e7ba6587b18e880de3b42be5d318a2ea337ca46742e8bb425689c9e33a8d7ba",
     ("_forward", "_backward", "SmoothL1Function"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "795b74750e7215355b8f713089407608d71074f007fd7c67a4caeead2a83dd81",
+    "2917f344665e76bd874dd18c75c6ab67adef44bd3b2fa44268a566cd07ce03dc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "51d7cab0a1305ef8d352bae3b9e85d5c303448f325088d0175683903944e9f67",
+    "6231eaae89e952e3f20a2ea1e37131f6212a5bd8d079f4d7cff39887c3aa266f",
     ("_forward", "_backward", "SmoothL1SumFunction"),
 )
 _run = Kernels(__file__, {

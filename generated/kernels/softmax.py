@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7e38b0e3e0605d543936ff2c53b8603cad04e3ee245db86d057dfcb53fe771eb",
+    "6c08d38a6619378ea5518ee7a046fffaeb7fab3eb49072a6079a0487e41dc277",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f998d66a050415b9f2d9da88ef6811bb86fbcd8b860402fd51b8ada89de752d0",
+    "4f2bb91679f40892569b3e38f9701a2af7485e4504f7f350027a32d33c0157e4",
     ("_forward", "_backward", "SoftmaxNLLFunction"),
 )
 _run = Kernels(__file__, {

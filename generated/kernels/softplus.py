@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "91412f5fe6921fdfcae976da3b5b6d03191789c0e7525f15c8c311e5883d1388",
+    "be123ad3ff9b88fae4fd059a3555c372f132c5a18af1cc62ffc989ede952fd7f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

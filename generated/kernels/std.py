@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "dd6d9794b6a7ffde2807ef0a0b68af1d607d2028adb87c5e8972a2733d607433",
+    "13cecf772518edcf95328d32095850780cfbf181fc6f84a8be7a0be59b40ab46",
     ("_forward", "_backward", "StdFunction"),
 )
 _run = Kernels(__file__, {

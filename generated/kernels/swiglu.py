@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c03726e32016bd044e5cd178a2003b311f09cc8f06f4d843acc2fc81211cd1ff",
+    "480c0a6ff684bebe928d460ff6ec39845a14803e89b09230cbec0d0379bb5816",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

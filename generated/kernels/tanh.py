@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "669b86f0fa169e74865cc7a20afde35efb0d7d55fc0475ca3cf3d44a996690a7",
+    "9487816d07308be6ee97753a536e052c925a114e2f04fa0bb27bade030abf317",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

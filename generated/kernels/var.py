@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3c7293764d65b3f2ecd0d50554a1abb6b46cc1c17ca3fa816e0f34f7478ddce1",
+    "96fb565c9e93e9dd409127a239b88a97477263a47bfb7f1a89d2c1696b02de33",
     ("_forward", "_backward", "VarFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "faf20083eb99aff4af871d0878157b2a85f2aa3ee6f2939127a5b36c7b15aa4d",
+    "e27bd9745d4a7939f199e2c9ed354422ba36bc770a2ed326b38d60190f2b37f8",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

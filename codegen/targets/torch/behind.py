@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from codegen.program import NUMBERS, Second
 from codegen.targets.torch.functions import Functions
-from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.lines import broken
+from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.wrapping import unpacked, used, wrapped
 
 

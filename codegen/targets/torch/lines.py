@@ -60,7 +60,7 @@ def _broken(
             return _below(before, parts, after, margin, longest, bracketed)
     factors, (opening, closing) = _split(e, TIGHT), _longest_bracket(e)
     room = longest - len(margin + STEP + before + after)
-    if 1 < len(factors) and (closing - opening < len(e) / 2 or room < opening):
+    if len(factors) > 1 and (closing - opening < len(e) / 2 or room < opening):
         return _below(before, _packed(factors, room), after, margin, longest, bracketed)
     head, tail = margin + before + e[: opening + 1], margin + e[closing:] + after
     if closing > opening + 1 and max(len(head), len(tail)) <= longest:
