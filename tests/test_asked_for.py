@@ -154,7 +154,7 @@ def test_an_ignored_label_takes_the_whole_pair(monkeypatch):
 def test_mathematics_without_options_is_shorter():
     without = without_options(forward_from("cross_entropy").definition)
     assert [t.name for t in without.inputs] == ["logits", "labels"]
-    assert not {"losses_counted", "counted", "losses_smoothing"} & without.by_name.keys()
+    assert not {"losses_counted", "counted", "smoothing"} & without.by_name.keys()
     assert str(without.by_name["loss"].expression) == "Sum(losses, N, S)/(N*S)"
     assert without_options(forward_from("softmax").definition) is None
 

@@ -142,7 +142,7 @@ def computed(steps, tensors) -> torch.Tensor:
     names = {"torch": torch, "like": torch.zeros((), dtype=torch.float64)}
     names |= {axis.name: size for axis, size in SIZES.items()} | tensors
     lines = [printer.step(step) for step in steps]
-    for text in [*TorchTarget().called("\n".join(lines), "").values(), *lines]:
+    for text in [*TorchTarget().called("\n".join(lines)).values(), *lines]:
         exec(text, names)
     return names["result"]
 

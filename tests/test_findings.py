@@ -39,11 +39,11 @@ def test_the_gradients_of_a_matrix_product_are_matrix_products():
 def test_what_a_reader_of_the_network_comes_away_with():
     findings = derive.findings("mlp")
     assert {str(finding) for finding in findings} == {
-        "the derivative of hpreact_diff by b1 is zero",
+        "the derivative of diff by b1 is zero",
         "the derivative of loss by b1 is zero",
-        "the derivative of hpreact_var by hpreact_mean is zero",
-        "the derivative of loss_probs by loss_logit_maxes is zero",
-        "the derivative of loss by loss_logit_maxes is zero",
+        "the derivative of var by mean is zero",
+        "the derivative of probs by logit_maxes is zero",
+        "the derivative of loss by logit_maxes is zero",
         "dhprebn sums to zero along N",
         "dlogits sums to zero along V",
         "dW1 = embcat.T @ dhprebn",
@@ -158,4 +158,4 @@ def test_a_gradient_that_is_proved_to_be_zero_is_not_proved_again(monkeypatch, d
     found = list(module.zero_gradients(proved.closed_form.draft, known, wanted=()))
     assert "the derivative of loss by b1 is zero" in map(str, found)
     at_loss = [str(a.of) for form, a in again if str(form.definition.output) == "loss"]
-    assert at_loss == ["loss_logit_maxes"]  # and no balance, since none is wanted
+    assert at_loss == ["logit_maxes"]  # and no balance, since none is wanted

@@ -7,6 +7,26 @@ import pytest
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 
 LONG = {
+    "plain names, as many a line as it holds": (
+        "first_of_them, second_of_them, *others = _single(first_of_them, second_of_them, third)",
+        """first_of_them, second_of_them, *others = _single(
+        first_of_them, second_of_them, third,
+    )""",
+    ),
+    "names that are set, where they are too many": (
+        "first_of_the_names, second_of_the_names, third_of_the_names, _ = _single(x)",
+        """(
+        first_of_the_names, second_of_the_names,
+        third_of_the_names, _,
+    ) = _single(x)""",
+    ),
+    "a formula, whose products have no spaces": (
+        "dx = first_of_the_factors*second_of_them**2*third_of_them*(dy - Sum(dy*y, C))/other",
+        """dx = (
+        first_of_the_factors*second_of_them**2*third_of_them
+        *(dy - Sum(dy*y, C))/other
+    )""",
+    ),
     "a sum, a term a line": (
         "y = first_term_of_the_sum * a + second_term_of_the_sum * b - third_term_of_the_sum * c\n",
         """y = (
@@ -18,9 +38,7 @@ LONG = {
     "the arguments of the longest call": (
         "y = dy * torch.addcmul(first_argument_of_it, second_argument_of_it, third_one, value=-1)",
         """y = dy * torch.addcmul(
-        first_argument_of_it,
-        second_argument_of_it,
-        third_one,
+        first_argument_of_it, second_argument_of_it, third_one,
         value=-1,
     )""",
     ),

@@ -40,14 +40,14 @@ def test_value_and_gradients_are_those_of_the_network_by_hand():
 def test_the_backward_is_one_closed_form_for_each_block():
     lines = [line.strip() for line in str(derive.derive("mlp").closed_form).split("\n")]
     assert lines == [
-        "dlogits = dloss*(loss_probs - OneHot(labels, V))/N",
+        "dlogits = dloss*(probs - OneHot(labels, V))/N",
         "dh = Sum(W2*dlogits, V)",
         "dW2 = Sum(dlogits*h, N)",
         "db2 = Sum(dlogits, N)",
         "dhpreact = dh*(1 - h**2)",
-        "dbngain = Sum(dhpreact*hpreact_xhat, N)",
+        "dbngain = Sum(dhpreact*xhat, N)",
         "dbnbias = Sum(dhpreact, N)",
-        "dhprebn = bngain*hpreact_inv_std*(-dbngain*hpreact_xhat/(N - 1) + dhpreact - dbnbias/N)",
+        "dhprebn = bngain*inv_std*(-dbngain*xhat/(N - 1) + dhpreact - dbnbias/N)",
         "dembcat = Sum(W1*dhprebn, H)",
         "dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)",
         "dW1 = Sum(dhprebn*embcat, N)",

@@ -98,7 +98,7 @@ def test_a_composition_leaves_out_what_is_optional(tmp_path):
     definition = derive(forward_from(f"{file}:Outer")).definition
     assert [t.name for t in definition.inputs] == ["x"]
     assert str(definition.by_name["y"]) == "y = h**2/sqrt(K)"
-    assert str(definition.by_name["h"]) == "h = h_diff*h_inv_std"
+    assert str(definition.by_name["h"]) == "h = diff*inv_std"
 
 
 @pytest.mark.parametrize(

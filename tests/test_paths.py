@@ -64,8 +64,8 @@ def check_contributions(form):
         (
             "mlp",
             {
-                "hprebn": [None, "hpreact_mean", "hpreact_var"],
-                "logits": [None, "loss_logit_maxes", "loss_counts_sum"],
+                "hprebn": [None, "mean", "var"],
+                "logits": [None, "logit_maxes", "counts_sum"],
             },
         ),
         ("linear", {}),

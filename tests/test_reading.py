@@ -541,11 +541,11 @@ def test_numbers_are_read_exactly():
 
 def test_sizes_and_ones_own_names():
     definition = DEFINITIONS["mlp"]
-    let = {"Yb": "labels", "bnraw": "hpreact_xhat", "m": "N", "dloss": "1"}
+    let = {"Yb": "labels", "bnraw": "xhat", "m": "N", "dloss": "1"}
     text = "dbnraw = bnraw*m*n\ndloss_logprobs = -dloss*F.one_hot(Yb, V)/N"
     reading = read(text, definition, definition.differentiable[0], let)
-    assert [claim.of.name for claim in reading.claims] == ["hpreact_xhat", "loss_logprobs"]
-    assert str(reading.claims[0].actual) == "N**2*hpreact_xhat"
+    assert [claim.of.name for claim in reading.claims] == ["xhat", "logprobs"]
+    assert str(reading.claims[0].actual) == "N**2*xhat"
     assert str(reading.claims[1].actual) == "-OneHot(labels, V)/N"
     assert reading.upstream == 1 and reading.mentions_upstream and not reading.single
     for wrong, said in (

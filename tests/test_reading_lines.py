@@ -48,17 +48,17 @@ with torch.no_grad():
     dC.index_put_((Xb,), demb, accumulate=True)
 """
 THEIRS = {
-    "bnraw": "hpreact_xhat",
-    "bnvar_inv": "hpreact_inv_std",
-    "bnvar": "hpreact_var",
-    "bndiff2": "hpreact_diff2",
-    "bndiff": "hpreact_diff",
-    "bnmeani": "hpreact_mean",
+    "bnraw": "xhat",
+    "bnvar_inv": "inv_std",
+    "bnvar": "var",
+    "bndiff2": "diff2",
+    "bndiff": "diff",
+    "bnmeani": "mean",
     "Yb": "labels",
     "Xb": "contexts",
 }
 OF_LOSS = "logprobs probs counts_sum_inv counts_sum counts norm_logits logit_maxes"
-THEIRS |= {name: f"loss_{name}" for name in OF_LOSS.split()}
+THEIRS |= {name: name for name in OF_LOSS.split()}
 
 
 def of_batch_norm(text: str) -> Reading:

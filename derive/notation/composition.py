@@ -5,6 +5,9 @@ own.
         x, ...  = ...
         h = BatchNorm(x, gain, bias)      # statements h_mean, h_diff, ..., and h itself
 
+At the end of the class body they lose the prefix where no other name is in the way
+(``block_names.py``).
+
 A call stands for its output until the assignment is known that gives the block its name; inside a
 larger expression the block takes the forward's own name.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from sympy import Expr, Integer, Rational
@@ -45,7 +45,8 @@ class Names:
     """What the names of a text mean, before the text gives them another meaning.
 
     ``let`` maps a person's names to those of the mathematics, or to numbers; ``sizes`` are names
-    of sizes that no axis has. Raises `NotUnderstood` where a name is mapped to what there is not.
+    of sizes that no axis has. What a block computes may also be called with the block's name in
+    front. Raises `NotUnderstood` where a name is mapped to what there is not.
     """
 
     def __init__(
@@ -59,9 +60,17 @@ class Names:
         self.axes = {axis.name: axis for axis in definition.axes}
         self.upstream = adjoint_of(definition.output).name
         self.layouts = layouts_of(definition)
-        self.let: dict[str, str | Value] = {}
+        self.in_blocks = dict(self._in_blocks())
+        self.let: dict[str, str | Value] = {**self.in_blocks}
         for theirs, ours in let.items():
             self._map(str(theirs).strip(), str(ours).strip())
+
+    def _in_blocks(self) -> Iterator[tuple[str, str]]:
+        for s in self.definition.statements:
+            name = f"{s.block}_{s.name}"
+            if s.block and name not in self.tensors and name not in self.adjoints:
+                yield name, s.name
+                yield f"d{name}", f"d{s.name}"
 
     def _map(self, theirs: str, ours: str) -> None:
         if not theirs.isidentifier():
@@ -74,6 +83,7 @@ class Names:
             except Refusal as error:
                 raise NotUnderstood(f"--let {theirs}: {error.problem}", error.remedy) from None
             return
+        ours = self.in_blocks.get(ours, ours)
         if ours not in self.tensors and ours not in self.adjoints and self.axis(ours) is None:
             raise NotUnderstood(
                 f"--let {theirs}={printable(ours)}: there is no {printable(ours)}",

@@ -15,7 +15,7 @@ from codegen.targets.torch.checks import Surroundings
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.wrapping import KINDS, free, in_tuple, typed, used, wrapped
+from codegen.targets.torch.wrapping import KINDS, free, in_tuple, not_asked, typed, used, wrapped
 from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.layout import Layout
@@ -124,7 +124,7 @@ class Functions:
         pairs = zip(function.steps, wanted, strict=True)
         guarded = {step.name for step, by in pairs if by != everything}
         unset = [name for name in function.results if name in guarded]
-        lines += [_unset(unset)] * bool(unset)
+        lines += [not_asked(unset)] * bool(unset)
         for step, by in zip(function.steps, wanted, strict=True):
             if by == everything:
                 lines.append(printer.step(step))
@@ -283,13 +283,6 @@ class Functions:
             found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
-
-
-def _unset(names: Sequence[str]) -> str:
-    line = f"{' = '.join(names)} = None"
-    if len(STEP + line) <= LONGEST:
-        return line
-    return broken(f"{', '.join(names)} = (None,) * {len(names)}")
 
 
 def layouts_in(function: Function) -> dict[str, Layout]:

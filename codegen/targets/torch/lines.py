@@ -26,7 +26,7 @@ def broken(line: str, margin: str = STEP, longest: int = LONGEST) -> str:
     name, equals, expression = line.partition(" = ")
     names = name.split(", ")
     if not equals or not all(n.lstrip("*").isidentifier() for n in names):
-        name, equals, expression = "", "", line
+        names, name, equals, expression = [], "", "", line
     lines = _broken(name + equals, expression, "", margin, longest, bracketed=False)
     if len(names) > 1 and max(map(len, lines)) > longest:
         lines = [f"{margin}(", *filled(names, margin + STEP, longest)]
@@ -122,8 +122,8 @@ def _split(e: str, signs: tuple[str, ...]) -> list[str]:
     parts, start = [], 0
     for i in _outside(e):
         sign = next((s for s in signs if e.startswith(s, i)), None)
-        if sign in TIGHT and (not i or "**" in e[i - 1 : i + 2]):
-            continue  # a power, or the star of an argument
+        if sign in TIGHT and (not i or e[i - 1] == " " or "**" in e[i - 1 : i + 2]):
+            continue  # in code, a power, or the star of an argument
         if sign is not None:
             parts.append(e[start:i])
             start = i if sign in TIGHT else i + len(sign) if sign == ", " else i + 1

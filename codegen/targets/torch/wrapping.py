@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from codegen.arguments import needed
 from codegen.program import NUMBERS, Parameter
 from codegen.program.values import Value
-from codegen.targets.torch.lines import LONGEST, broken, filled
+from codegen.targets.torch.lines import LONGEST, STEP, broken, filled
 
 WITHIN = " " * 8  # what stands in a method is indented by that
 KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
@@ -90,6 +90,14 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
         return line
     lines = filled(items, " " * (indent + 4))
     return "\n".join([f"{head}(", *lines, f"{' ' * indent}){tail}"])
+
+
+def not_asked(names: Sequence[str]) -> str:
+    """None for all of these."""
+    line = f"{' = '.join(names)} = None"
+    if len(STEP + line) <= LONGEST:
+        return line
+    return broken(f"{', '.join(names)} = (None,) * {len(names)}")
 
 
 def in_tuple(items: Sequence[str]) -> str:
