@@ -159,7 +159,7 @@ def test_a_gradient_that_is_off_by_one_unit_is_shown(name, monkeypatch, capsys):
 
 
 def test_a_gradient_of_another_shape_is_shown(monkeypatch, capsys):
-    with_chain(monkeypatch, "dhpreact_mean", lambda gradient: gradient[0])
+    with_chain(monkeypatch, "dmean", lambda gradient: gradient[0])
     status, text = printed(capsys)
     assert status == 1
     assert text.endswith("\n25 of 26 exact\n")
