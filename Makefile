@@ -9,13 +9,13 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex test-kernels site playground lint format exercises bench clean
+.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex test-kernels test-sanitizers site playground lint format exercises bench clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Kernels are built and compared before they are written; installs Debian's compiler where there is none.
-COMPILER = command -v $${CXX:-g++} >/dev/null || command -v clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq g++ >/dev/null)
+COMPILER = set -- $${CXX:-g++}; command -v "$$1" >/dev/null || command -v clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq g++ >/dev/null)
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -88,6 +88,15 @@ exercises: $(READY)  ## the 26 gradients of the network of names, beside autogra
 test-kernels: $(READY)  ## the tests of what is generated, on kernels in the place of lines of torch
 	$(COMPILER)
 	GRADFORM_TARGET=cpp $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
+
+# A fault of the sanitizers ends the process of a worker, which the run names with its test.
+test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of addresses and of undefined behaviour
+	$(COMPILER)
+	GRADFORM_TARGET=cpp GRADFORM_KERNELS=$(abspath $(VENV))/sanitized \
+	    CXX="g++ -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 \
+	    $(BIN)/python -m pytest -n 2 --dist loadgroup tests/test_kernels.py $(OF_VALUES)
 
 bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/kernels.py

@@ -345,11 +345,13 @@ def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, needs) -> tu
             v_bias = g.new_full((), 0).expand(C)
     if needs[3] or needs[4]:
         sum_g_v_x = (g * v_x).sum((0, 2))
+    if needs[0] or needs[4]:
+        x_minus_running_mean_again = x - running_mean[:, None]
     if needs[0]:
         v_y = torch.addcmul(
             torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
             inv_std[:, None] * v_gain[:, None],
-            x - running_mean[:, None],
+            x_minus_running_mean_again,
         )
     if needs[1]:
         c_x = inv_std[:, None] * v_gain[:, None] * g
@@ -359,7 +361,7 @@ def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, needs) -> tu
         c_inv_std = torch.addcmul(
             sum_g_v_x * gain,
             v_gain,
-            (g * (x - running_mean[:, None])).sum((0, 2)),
+            (g * x_minus_running_mean_again).sum((0, 2)),
         )
     return (v_y, c_x, None, c_gain, c_inv_std)
 

@@ -396,8 +396,9 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
         dg_target_term_2 = -g / C / N * v_target * weight
     if needs[1] or needs[2]:
         dg_logits_term_2 = -g / C / N * v_logits * weight
+        one_minus_pos_weight = 1 - pos_weight
     if needs[1]:
-        dlog_logits = (1 - pos_weight) * dg_target_term_2
+        dlog_logits = one_minus_pos_weight * dg_target_term_2
     if needs[0]:
         v_loss = -(
             weight * torch.addcmul(
@@ -419,15 +420,15 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
             torch.addcmul(
                 dlog_logits * (share_logits - choice_logits),
                 dg_target_term_2,
-                torch.addcmul(pos_weight, 1 - pos_weight, choice_logits),
+                torch.addcmul(pos_weight, one_minus_pos_weight, choice_logits),
             )
             - torch.ops.aten.sigmoid_backward(
-                dg_logits_term_2 * (1 - (1 - pos_weight) * target),
+                dg_logits_term_2 * (1 - one_minus_pos_weight * target),
                 share_logits,
             )
         )
     if needs[2]:
-        c_target = dg_logits_term_2 * torch.addcmul(pos_weight, 1 - pos_weight, share_logits)
+        c_target = dg_logits_term_2 * torch.addcmul(pos_weight, one_minus_pos_weight, share_logits)
     return (v_loss, c_logits, c_target, None, None)
 
 

@@ -378,7 +378,10 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
         g_likelihood = -g * weight
     if needs[1]:
         choice_logits = (logits >= 0).to(g.dtype)
-        dlog_logits = (1 - pos_weight) * g_likelihood * v_target
+    if needs[1] or needs[2]:
+        one_minus_pos_weight = 1 - pos_weight
+    if needs[1]:
+        dlog_logits = one_minus_pos_weight * g_likelihood * v_target
     if needs[0]:
         v_losses = -weight * torch.addcmul(
             v_target * torch.addcmul(
@@ -397,14 +400,16 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
         c_logits = torch.addcmul(
             dlog_logits * (share_logits - choice_logits),
             g_likelihood,
-            v_target * torch.addcmul(pos_weight, 1 - pos_weight, choice_logits)
+            v_target * torch.addcmul(pos_weight, one_minus_pos_weight, choice_logits)
             - torch.ops.aten.sigmoid_backward(
-                v_logits * (1 - (1 - pos_weight) * target),
+                v_logits * (1 - one_minus_pos_weight * target),
                 share_logits,
             ),
         )
     if needs[2]:
-        c_target = g_likelihood * v_logits * torch.addcmul(pos_weight, 1 - pos_weight, share_logits)
+        c_target = g_likelihood * v_logits * torch.addcmul(
+            pos_weight, one_minus_pos_weight, share_logits,
+        )
     return (v_losses, c_logits, c_target, None, None)
 
 

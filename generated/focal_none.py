@@ -269,13 +269,15 @@ def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradient
     N = dlosses.shape[0]
     dlogits = dtarget = None
     probs = torch.sigmoid(logits)
+    one_minus_target = 1 - target
     balance = (
-        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
         if alpha >= 0
         else dlosses.new_full((N,), 1)
     )
-    entropies = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term = torch.addcmul(1 - probs * target, 1 - probs, 1 - target, value=-1)
+    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
+    one_minus_probs = 1 - probs
+    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
     if needs[0]:
@@ -285,7 +287,7 @@ def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradient
                 probs,
             ),
             power_gamma_losses_term_2,
-            torch.addcmul(probs * (1 - target), target, 1 - probs, value=-1),
+            torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     if needs[1]:
         dtarget = dlosses * torch.add(
@@ -433,13 +435,15 @@ def focal_none_jvp(
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     N = v_logits.shape[0]
     probs = torch.sigmoid(logits)
+    one_minus_target = 1 - target
     balance = (
-        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
         if alpha >= 0
         else v_logits.new_full((N,), 1)
     )
-    entropies = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term = torch.addcmul(1 - probs * target, 1 - probs, 1 - target, value=-1)
+    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
+    one_minus_probs = 1 - probs
+    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
@@ -449,7 +453,7 @@ def focal_none_jvp(
             probs,
         ),
         power_gamma_losses_term_2,
-        torch.addcmul(probs * (1 - target), target, 1 - probs, value=-1),
+        torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
     )
     g_target_term = 1 - 2 * probs
     v_losses = torch.addcmul(
@@ -517,13 +521,15 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     probs = torch.sigmoid(logits)
+    one_minus_target = 1 - target
     balance = (
-        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
         if alpha >= 0
         else g.new_full((N,), 1)
     )
-    entropies = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term = torch.addcmul(1 - probs * target, 1 - probs, 1 - target, value=-1)
+    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
+    one_minus_probs = 1 - probs
+    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
@@ -534,17 +540,15 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 probs,
             ),
             power_gamma_losses_term_2,
-            torch.addcmul(probs * (1 - target), target, 1 - probs, value=-1),
+            torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     g_target_term = 1 - 2 * probs
     if needs[1] or needs[2]:
         dlosses_term = gamma * g * torch.addcmul(
             power_gamma_losses_term_again_2 * torch.addcmul(
                 balance * v_logits * torch.addcmul(
-                    probs * (1 - target),
-                    target,
-                    1 - probs,
-                    value=-1,
+                    probs * one_minus_target,
+                    target, one_minus_probs, value=-1,
                 ),
                 v_target,
                 torch.addcmul(
@@ -574,7 +578,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     if needs[1]:
         c_logits = torch.addcmul(
             g * torch.addcmul(
-                (1 - target) * torch.addcmul(
+                one_minus_target * torch.addcmul(
                     (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * v_target),
                     gamma * balance * power_gamma_losses_term_again_2,
                     torch.addcmul(
@@ -610,7 +614,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 ),
                 value=-1,
             ),
-            1 - probs,
+            one_minus_probs,
         )
     if needs[2]:
         c_target = torch.addcmul(
@@ -633,7 +637,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 torch.addcmul(
                     v_logits * torch.addcmul(
                         power_gamma_losses_term_2 * probs,
-                        1 - probs,
+                        one_minus_probs,
                         torch.addcmul(
                             power_gamma_losses_term_2,
                             gamma * power_gamma_losses_term_again_2 * probs,

@@ -258,13 +258,15 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
     N = logits.shape[0]
     dlogits = dtarget = None
     probs = torch.sigmoid(logits)
+    one_minus_target = 1 - target
     balance = (
-        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
         if alpha >= 0
         else dloss.new_full((N,), 1)
     )
-    entropies = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term = torch.addcmul(1 - probs * target, 1 - probs, 1 - target, value=-1)
+    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
+    one_minus_probs = 1 - probs
+    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
     if needs[0]:
@@ -274,7 +276,7 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
                 probs,
             ),
             power_gamma_losses_term_2,
-            torch.addcmul(probs * (1 - target), target, 1 - probs, value=-1),
+            torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     if needs[1]:
         dtarget = dloss * torch.add(
@@ -425,13 +427,15 @@ def focal_sum_jvp(
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     N = v_logits.shape[0]
     probs = torch.sigmoid(logits)
+    one_minus_target = 1 - target
     balance = (
-        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
         if alpha >= 0
         else v_logits.new_full((N,), 1)
     )
-    entropies = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term = torch.addcmul(1 - probs * target, 1 - probs, 1 - target, value=-1)
+    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
+    one_minus_probs = 1 - probs
+    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
@@ -441,7 +445,7 @@ def focal_sum_jvp(
             probs,
         ),
         power_gamma_losses_term_2,
-        torch.addcmul(probs * (1 - target), target, 1 - probs, value=-1),
+        torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
     )
     g_target_term = 1 - 2 * probs
     v_loss = (
@@ -510,13 +514,15 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     probs = torch.sigmoid(logits)
+    one_minus_target = 1 - target
     balance = (
-        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
         if alpha >= 0
         else g.new_full((N,), 1)
     )
-    entropies = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term = torch.addcmul(1 - probs * target, 1 - probs, 1 - target, value=-1)
+    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
+    one_minus_probs = 1 - probs
+    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
@@ -527,7 +533,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 probs,
             ),
             power_gamma_losses_term_2,
-            torch.addcmul(probs * (1 - target), target, 1 - probs, value=-1),
+            torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     g_target_term = 1 - 2 * probs
     if needs[1] or needs[2]:
@@ -538,10 +544,8 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             power_gamma_losses_term_again_2 * torch.addcmul(
                 torch.add(
                     dg_logits_term_3 * torch.addcmul(
-                        probs * (1 - target),
-                        target,
-                        1 - probs,
-                        value=-1,
+                        probs * one_minus_target,
+                        target, one_minus_probs, value=-1,
                     ),
                     dg_target_term_3 * entropies,
                     alpha=(2 * alpha - 1 if alpha >= 0 else 0),
@@ -571,7 +575,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     if needs[1]:
         c_logits = torch.addcmul(
             torch.addcmul(
-                (1 - target) * torch.add(
+                one_minus_target * torch.add(
                     gamma * power_gamma_losses_term_again_2 * torch.addcmul(
                         torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
                         dg_target_term_2, g_target_term,
@@ -602,7 +606,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                     gamma * dg_target_term_2 * g_target_term,
                     power_gamma_losses_term_again_2, value=-1,
                 ),
-                1 - probs,
+                one_minus_probs,
             ),
             dg_target_term_2, power_gamma_losses_term_2, value=-1,
         )
@@ -628,7 +632,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 dg_logits_term_3,
                 torch.addcmul(
                     power_gamma_losses_term_2 * probs,
-                    1 - probs,
+                    one_minus_probs,
                     torch.addcmul(
                         power_gamma_losses_term_2,
                         gamma * power_gamma_losses_term_again_2 * probs,

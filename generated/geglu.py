@@ -133,14 +133,15 @@ def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> GEGLUGradients:
 def _backward(dy, gate, x, needs) -> GEGLUGradients:
     dgate = dx = None
     erf_gate = torch.erf(math.sqrt(2) / 2 * gate)
+    erf_gate_plus_1 = erf_gate + 1
     if needs[0]:
         dgate = dy * x * torch.add(
-            erf_gate + 1,
+            erf_gate_plus_1,
             torch.exp(-gate ** 2 / 2) * gate,
             alpha=math.sqrt(2 / math.pi),
         ) / 2
     if needs[1]:
-        dx = dy * gate * (erf_gate + 1) / 2
+        dx = dy * gate * erf_gate_plus_1 / 2
     return GEGLUGradients(dgate, dx)
 
 
@@ -207,12 +208,13 @@ def geglu_jvp(v_gate: Tensor, v_x: Tensor, gate: Tensor, x: Tensor) -> Tensor:
     if len(N_dims) != 1:
         v_gate, v_x, gate, x = _merged(0, 0, v_gate, v_x, gate, x)
     erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
+    erf_gate_2_plus_1 = erf_gate_2 + 1
     g_gate_term = torch.add(
-        erf_gate_2 + 1,
+        erf_gate_2_plus_1,
         torch.exp(-gate ** 2 / 2) * gate,
         alpha=math.sqrt(2 / math.pi),
     )
-    erf_gate_plus_1 = erf_gate_2 + 1
+    erf_gate_plus_1 = erf_gate_2_plus_1
     dg_x_whole = v_x / 2
     dg_gate_whole = v_gate / 2
     v_y = torch.addcmul(dg_gate_whole * g_gate_term * x, dg_x_whole * erf_gate_plus_1, gate)
@@ -258,14 +260,15 @@ def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N)
     erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
+    erf_gate_2_plus_1 = erf_gate_2 + 1
     if needs[0] or needs[2]:
         g_gate_term = torch.add(
-            erf_gate_2 + 1,
+            erf_gate_2_plus_1,
             torch.exp(-gate ** 2 / 2) * gate,
             alpha=math.sqrt(2 / math.pi),
         )
     if needs[0] or needs[1]:
-        erf_gate_plus_1 = erf_gate_2 + 1
+        erf_gate_plus_1 = erf_gate_2_plus_1
         dg_x_whole = v_x / 2
     dg_gate_whole = v_gate / 2
     if needs[0]:

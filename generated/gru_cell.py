@@ -384,7 +384,8 @@ def _backward(
     Gate = 3
     H = dy.shape[1]
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    dcandidate = dy * (1 - update)
+    one_minus_update = 1 - update
+    dcandidate = dy * one_minus_update
     dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
     dupdate = dy * (h - candidate)
     dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
@@ -660,6 +661,7 @@ def gru_cell_jvp(
         dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
         + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
     )
+    one_minus_update = 1 - update
     dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
     dg_to_candidate = torch.addcmul(
         dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
@@ -673,8 +675,7 @@ def gru_cell_jvp(
     dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
     v_y = torch.addcmul(
         torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-        dg_candidate,
-        1 - update,
+        dg_candidate, one_minus_update,
     )
     return _restored(v_y, 0, N_dims).to(dtype)
 
@@ -815,13 +816,21 @@ def _behind(
             v_bias_ih = g.new_full((), 0).expand(P)
         if v_bias_hh is None:
             v_bias_hh = g.new_full((), 0).expand(P)
+    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6] or needs[8]:
+        one_minus_update = 1 - update
     if needs[4] or needs[1] or needs[3] or needs[2]:
-        g_candidate_term = 1 - update
+        g_candidate_term = one_minus_update
         g_candidate = g * g_candidate_term
         g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
-        g_update = g * (h - candidate)
+    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[7]:
+        h_minus_candidate_again = h - candidate
+    if needs[4] or needs[1] or needs[3] or needs[2]:
+        g_update = g * h_minus_candidate_again
         g_to_update = g_candidate_term * g_update * update
         g_reset = g_to_candidate * proposed
+    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[7] or needs[8]:
+        one_minus_reset = 1 - reset
+    if needs[4] or needs[1] or needs[3] or needs[2]:
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs[4] or needs[2]:
         g_from_state = g.new_zeros(N, Gate, H)
@@ -836,9 +845,9 @@ def _behind(
         g_from_input = _added_at(g_from_input, 1, 2, g_to_candidate)
         g_from_input_term = g_from_input.flatten(1, 2)
     if needs[5] or needs[6]:
-        g_to_candidate_again = torch.ops.aten.tanh_backward(g * (1 - update), candidate)
+        g_to_candidate_again = torch.ops.aten.tanh_backward(g * one_minus_update, candidate)
     if needs[0] or needs[7]:
-        h_minus_candidate = h - candidate
+        h_minus_candidate = h_minus_candidate_again
     if needs[4]:
         c_weight_hh = g_from_state_term.mT @ v_h
     if needs[1]:
@@ -874,7 +883,7 @@ def _behind(
             reset,
             torch.addcmul(
                 sum_dg_from_state_term,
-                proposed * (1 - reset),
+                proposed * one_minus_reset,
                 sum_dg_from_input_term + sum_dg_from_state_term_2,
             ),
         )
@@ -883,8 +892,7 @@ def _behind(
     if needs[0]:
         v_y = torch.addcmul(
             torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-            dg_candidate,
-            1 - update,
+            dg_candidate, one_minus_update,
         )
     if needs[2]:
         c_h = torch.addcmul(g_from_state_term @ v_weight_hh, dg_update, g)
@@ -928,8 +936,9 @@ def _pullback(
         c_update = x.new_full((), 0).expand(N, H)
     if c_candidate is None:
         c_candidate = x.new_full((), 0).expand(N, H)
+    one_minus_update = 1 - update
     dto_candidate = torch.ops.aten.tanh_backward(
-        torch.addcmul(c_candidate, c_y, 1 - update),
+        torch.addcmul(c_candidate, c_y, one_minus_update),
         candidate,
     )
     dy_term = c_y * candidate
@@ -989,7 +998,8 @@ def _plain_backward(
     Gate = 3
     H = dy.shape[1]
     dx = dh = dweight_ih = dweight_hh = None
-    dcandidate = dy * (1 - update)
+    one_minus_update = 1 - update
+    dcandidate = dy * one_minus_update
     dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
     dupdate = dy * (h - candidate)
     dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
@@ -1041,8 +1051,10 @@ def _plain_behind(
     if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
         if v_weight_hh is None:
             v_weight_hh = g.new_full((), 0).expand(P, H)
+    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6] or needs[8]:
+        one_minus_update = 1 - update
     if needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6]:
-        g_candidate_term = 1 - update
+        g_candidate_term = one_minus_update
         g_candidate = g * g_candidate_term
         g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
     if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[7]:
@@ -1051,6 +1063,9 @@ def _plain_behind(
         g_update = g * h_minus_candidate
         g_to_update = g_candidate_term * g_update * update
         g_reset = g_to_candidate * proposed
+    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[7] or needs[8]:
+        one_minus_reset = 1 - reset
+    if needs[4] or needs[1] or needs[3] or needs[2]:
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs[4]:
         c_weight_hh = torch.addcmul(
@@ -1135,7 +1150,7 @@ def _plain_behind(
             reset,
             torch.addcmul(
                 sum_dg_from_state,
-                proposed * (1 - reset),
+                proposed * one_minus_reset,
                 sum_dg_from_input + sum_dg_from_state_2,
             ),
         )
@@ -1144,8 +1159,7 @@ def _plain_behind(
     if needs[0]:
         v_y = torch.addcmul(
             torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-            dg_candidate,
-            1 - update,
+            dg_candidate, one_minus_update,
         )
     if needs[2]:
         c_h = torch.addmm(
@@ -1210,8 +1224,9 @@ def _plain_pullback(
         c_update = x.new_full((), 0).expand(N, H)
     if c_candidate is None:
         c_candidate = x.new_full((), 0).expand(N, H)
+    one_minus_update = 1 - update
     dto_candidate = torch.ops.aten.tanh_backward(
-        torch.addcmul(c_candidate, c_y, 1 - update),
+        torch.addcmul(c_candidate, c_y, one_minus_update),
         candidate,
     )
     dy_term = c_y * candidate

@@ -336,10 +336,11 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     if v_q is None:
         v_q = g.new_full((), 0).expand(N, C)
     p_plus_q = p + q
+    v_p_plus_v_q = v_p + v_q
     abs_p_plus_q = torch.abs(p_plus_q)
     if needs[1] or needs[2]:
         dp_plus_q = -torch.ops.aten.threshold_backward(
-            g / 2 / N * (v_p + v_q) / p_plus_q,
+            g / 2 / N * v_p_plus_v_q / p_plus_q,
             abs_p_plus_q, 0,
         )
     if needs[0] or needs[1]:
@@ -351,7 +352,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
             torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), abs_p, 0).sum()
             + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), abs_q, 0).sum()
             - torch.ops.aten.threshold_backward(
-                (torch.log(p_plus_q / 2) + 1) * (v_p + v_q),
+                (torch.log(p_plus_q / 2) + 1) * v_p_plus_v_q,
                 abs_p_plus_q, 0,
             ).sum()
         ) / 2 / N

@@ -90,7 +90,8 @@ def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
 
 def _forward(x) -> LogSoftmaxForward:
     x_max = x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    y = (x - x_max) - torch.log(torch.exp(x - x_max).sum(1, keepdim=True))
+    x_minus_x_max = x - x_max
+    y = x_minus_x_max - torch.log(torch.exp(x_minus_x_max).sum(1, keepdim=True))
     return LogSoftmaxForward(y)
 
 

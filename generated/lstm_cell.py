@@ -821,9 +821,18 @@ def _behind(
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = g_2.new_zeros(N, Gate, H)
         g_gates = _added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
-        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * (1 - i))
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[8]:
+        one_minus_i = 1 - i
+    if needs[2] or needs[1] or needs[5] or needs[4]:
+        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3]:
+        one_minus_f = 1 - f
+    if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
-        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * (1 - o))
+    if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
+        one_minus_o = 1 - o
+    if needs[2] or needs[1] or needs[5] or needs[4]:
+        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
         g_pre = g_gates.flatten(1, 2)
     if needs[2]:
         c_h = g_pre @ v_weight_hh
@@ -844,6 +853,8 @@ def _behind(
             ),
             v_x, weight_ih.mT,
         )
+    if needs[0] or needs[6] or needs[9] or needs[10]:
+        one_minus_i_again = 1 - i[:, None]
     if needs[0] or needs[9] or needs[10]:
         sum_dg_pre_g_gates_term_5 = (
             dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
@@ -861,7 +872,7 @@ def _behind(
                         g_2.new_tensor(0, dtype=torch.long),
                         Gate,
                     ).to(g_2.dtype)[:, None] * g[:, None],
-                    1 - i[:, None],
+                    one_minus_i_again,
                 ),
             )
         ).sum(1)
@@ -875,7 +886,7 @@ def _behind(
         dg_shown = torch.addcmul(
             torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
             sum_dg_pre * shown,
-            1 - o,
+            one_minus_o,
         )
     if needs[0]:
         v_y = g_2.new_zeros(State, N, H)
@@ -895,7 +906,7 @@ def _behind(
                         g_2.new_tensor(0, dtype=torch.long),
                         Gate,
                     ).to(g_2.dtype)[:, None] * g[:, None],
-                    1 - i[:, None],
+                    one_minus_i_again,
                 )
             ).sum(1),
             sum_dg_pre_3 * g,
@@ -905,7 +916,7 @@ def _behind(
         c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
     if needs[8]:
         c_g = g_cell * i * torch.addcmul(
-            sum_dg_pre_3 * (1 - i),
+            sum_dg_pre_3 * one_minus_i,
             2 * g,
             dg_pre.unflatten(1, (Gate, H)).select(1, 2),
             value=-1,
@@ -914,7 +925,7 @@ def _behind(
         c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
     if needs[10]:
         c_shown = g_hidden * o * torch.addcmul(
-            sum_dg_pre * (1 - o),
+            sum_dg_pre * one_minus_o,
             2 * shown,
             torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
             value=-1,
@@ -1074,9 +1085,18 @@ def _plain_behind(
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = g_2.new_zeros(N, Gate, H)
         g_gates = _added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
-        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * (1 - i))
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[8]:
+        one_minus_i = 1 - i
+    if needs[2] or needs[1] or needs[5] or needs[4]:
+        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3]:
+        one_minus_f = 1 - f
+    if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
-        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * (1 - o))
+    if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
+        one_minus_o = 1 - o
+    if needs[2] or needs[1] or needs[5] or needs[4]:
+        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
         g_pre = g_gates.flatten(1, 2)
     if needs[2]:
         c_h = g_pre @ v_weight_hh
@@ -1091,6 +1111,8 @@ def _plain_behind(
             torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
+    if needs[0] or needs[6] or needs[9] or needs[10]:
+        one_minus_i_again = 1 - i[:, None]
     if needs[0] or needs[9] or needs[10]:
         sum_dg_pre_g_gates_term_5 = (
             dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
@@ -1108,7 +1130,7 @@ def _plain_behind(
                         g_2.new_tensor(0, dtype=torch.long),
                         Gate,
                     ).to(g_2.dtype)[:, None] * g[:, None],
-                    1 - i[:, None],
+                    one_minus_i_again,
                 ),
             )
         ).sum(1)
@@ -1122,7 +1144,7 @@ def _plain_behind(
         dg_shown = torch.addcmul(
             torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
             sum_dg_pre * shown,
-            1 - o,
+            one_minus_o,
         )
     if needs[0]:
         v_y = g_2.new_zeros(State, N, H)
@@ -1142,7 +1164,7 @@ def _plain_behind(
                         g_2.new_tensor(0, dtype=torch.long),
                         Gate,
                     ).to(g_2.dtype)[:, None] * g[:, None],
-                    1 - i[:, None],
+                    one_minus_i_again,
                 )
             ).sum(1),
             sum_dg_pre_3 * g,
@@ -1152,7 +1174,7 @@ def _plain_behind(
         c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
     if needs[8]:
         c_g = g_cell * i * torch.addcmul(
-            sum_dg_pre_3 * (1 - i),
+            sum_dg_pre_3 * one_minus_i,
             2 * g,
             dg_pre.unflatten(1, (Gate, H)).select(1, 2),
             value=-1,
@@ -1161,7 +1183,7 @@ def _plain_behind(
         c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
     if needs[10]:
         c_shown = g_hidden * o * torch.addcmul(
-            sum_dg_pre * (1 - o),
+            sum_dg_pre * one_minus_o,
             2 * shown,
             torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
             value=-1,

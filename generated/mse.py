@@ -245,10 +245,11 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
+    v_x_minus_v_target = v_x - v_target
     if needs[0]:
-        v_loss = 2 * ((x - target) * (v_x - v_target)).sum() / N
+        v_loss = 2 * ((x - target) * v_x_minus_v_target).sum() / N
     if needs[1] or needs[2]:
-        c_x = 2 * g / N * (v_x - v_target)
+        c_x = 2 * g / N * v_x_minus_v_target
     if needs[2]:
         c_target = -c_x
     return (v_loss, c_x, c_target)

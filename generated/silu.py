@@ -207,11 +207,12 @@ def _behind(v_x, g, x, needs) -> tuple:
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     s = torch.sigmoid(x)
-    g_x_term_2 = x * (1 - s) + 1
+    one_minus_s = 1 - s
+    g_x_term_2 = x * one_minus_s + 1
     if needs[0]:
         v_y = g_x_term_2 * s * v_x
     if needs[1]:
-        c_x = s * g * v_x * ((1 - s) * torch.addcmul(g_x_term_2, s, x, value=-1) + 1 - s)
+        c_x = s * g * v_x * (one_minus_s * torch.addcmul(g_x_term_2, s, x, value=-1) + 1 - s)
     return (v_y, c_x)
 
 

@@ -149,10 +149,15 @@ def smooth_l1_backward(dloss: Tensor, x: Tensor, target: Tensor, beta: float) ->
 def _backward(dloss, x, target, beta, needs) -> SmoothL1Gradients:
     N = x.shape[0]
     dtarget = None
+    x_minus_target = x - target
     dx = dloss / N * (
-        (x - target).clamp(-beta, beta) / beta
+        x_minus_target.clamp(-beta, beta) / beta
         if beta > 0
-        else torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+        else torch.where(
+            beta <= torch.abs(target - x),
+            torch.sign(x_minus_target),
+            x_minus_target / beta,
+        )
     )
     if needs[1]:
         dtarget = -dx

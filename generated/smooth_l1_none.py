@@ -147,10 +147,15 @@ def smooth_l1_none_backward(
 
 def _backward(dlosses, x, target, beta, needs) -> SmoothL1NoneGradients:
     dtarget = None
+    x_minus_target = x - target
     dx = dlosses * (
-        (x - target).clamp(-beta, beta) / beta
+        x_minus_target.clamp(-beta, beta) / beta
         if beta > 0
-        else torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+        else torch.where(
+            beta <= torch.abs(target - x),
+            torch.sign(x_minus_target),
+            x_minus_target / beta,
+        )
     )
     if needs[1]:
         dtarget = -dx

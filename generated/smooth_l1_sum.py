@@ -148,10 +148,15 @@ def smooth_l1_sum_backward(
 
 def _backward(dloss, x, target, beta, needs) -> SmoothL1SumGradients:
     dtarget = None
+    x_minus_target = x - target
     dx = dloss * (
-        (x - target).clamp(-beta, beta) / beta
+        x_minus_target.clamp(-beta, beta) / beta
         if beta > 0
-        else torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+        else torch.where(
+            beta <= torch.abs(target - x),
+            torch.sign(x_minus_target),
+            x_minus_target / beta,
+        )
     )
     if needs[1]:
         dtarget = -dx

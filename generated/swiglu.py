@@ -248,13 +248,13 @@ def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N)
     s = torch.sigmoid(gate)
-    g_gate_term_2 = gate * (1 - s) + 1
+    one_minus_s = 1 - s
+    g_gate_term_2 = gate * one_minus_s + 1
     if needs[0]:
         v_y = s * torch.addcmul(gate * v_x, g_gate_term_2 * v_gate, x)
     if needs[1]:
         c_gate = s * g * torch.addcmul(
-            v_x,
-            1 - s,
+            v_x, one_minus_s,
             torch.addcmul(
                 torch.addcmul(gate * v_x, v_gate, x),
                 v_gate * x,

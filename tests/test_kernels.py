@@ -362,6 +362,18 @@ def test_without_a_compiler_torch_runs_and_says_so_once(tmp_path):
     broken.chmod(0o755)
     said = run(PROGRAM, **(alone | {"CXX": str(broken)})).stdout
     assert said.startswith("cpp 1 ") and "of no use" in said and "softmax runs on torch" in said
+    said = run(PROGRAM, **(alone | {"CXX": "g++ -D'A"})).stdout
+    assert said.startswith("torch 1 CXX holds no command: No closing quotation")
+
+
+def test_the_variable_of_the_compiler_may_hold_options(tmp_path):
+    variables = {"GRADFORM_TARGET": "cpp", "GRADFORM_KERNELS": str(tmp_path)}
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    for options in ("-g", "-g '-DTWO=1 + 1'"):
+        assert run(PROGRAM, CXX=f"{compiler} {options}", **variables).stdout.split() == ["cpp", "0"]
+    assert len(list(tmp_path.glob("*.so"))) == 2
+    said = run(PROGRAM, CXX=f"{compiler} --no-such-option", **variables).stdout
+    assert said.startswith("cpp 1 ") and "--no-such-option" in said
 
 
 def copied(folder: Path) -> Path:

@@ -41,7 +41,19 @@ def test_twice_in_one_line_is_twice():
 
 def test_a_condition_is_named_by_what_it_asks():
     assert lines(condition, condition)[0] == "x_from_minus_1 = x >= -1"
-    assert lines(*2 * [Compare(difference, "==", y, dims=N)])[0].startswith("x_minus_y_is_y = ")
+    between = Compare(difference, "==", y, dims=N)
+    assert lines(between, between)[:2] == ["x_minus_y_is_y = x - y == y", "a = x_minus_y_is_y"]
+
+
+def test_a_sum_of_two_is_named_by_its_terms():
+    rest = Plus(((one, False), (x, True)), dims=N)
+    assert lines(times(rest, y), times(rest, difference), difference) == [
+        "one_minus_x = 1 - x",
+        "a = one_minus_x * y",
+        "x_minus_y = x - y",
+        "b = one_minus_x * x_minus_y",
+        "c = x_minus_y",
+    ]
 
 
 def test_the_longest_is_named_and_then_what_stands_in_it():

@@ -1,5 +1,5 @@
 """What the lines of a function compute twice gets a name and is computed once, where the name can
-say what it is: a condition, a bound, a function of what has a name.
+say what it is: a condition, a bound, a sum of two, a function of what has a name.
 
 In the forward and the backward; the step-by-step functions compute what is written.
 """
@@ -64,10 +64,12 @@ def _loaded(value: Value) -> set[str]:
 
 def _name(value: Value) -> str:
     """What the value is, in a name; '' where that would be long or is no computation."""
-    if isinstance(value, (Clamp, Compare, Apply)):
-        name = _words(value)
-        return name if len(name) <= LONGEST_NAME else ""
-    return ""
+    if not isinstance(value, (Clamp, Compare, Apply, Plus)):
+        return ""
+    name = _words(value)
+    if name.startswith("1_"):
+        name = name.replace("1", "one", 1)
+    return name if len(name) <= LONGEST_NAME and name.isidentifier() else ""
 
 
 def _words(value: Value) -> str:

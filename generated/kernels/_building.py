@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -46,7 +47,7 @@ def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({
     given = [f"-DREAL={real}", *(f"-DSIZE_{name}={size}" for name, size in sizes.items())]
     texts = [source, *sorted(FOLDER.glob("*.h"))]
     made_of = [*(text.read_text() for text in texts), *FLAGS, *LIBRARIES, *given]
-    made_of += [version(found), processor()]
+    made_of += [*found, version(found), processor()]
     name = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:DIGITS]
     folder = kept_in()
     library = folder / f"{source.stem}-{name}.so"
@@ -56,7 +57,7 @@ def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({
     os.close(handle)
     try:
         command = [
-            found,
+            *found,
             *FLAGS,
             *given,
             f"-I{FOLDER}",
@@ -67,32 +68,40 @@ def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_BUILD)
         if done.returncode:
-            raise NoCompiler(f"{found} cannot build {source}:\n{done.stderr[:MOST_SAID]}")
+            said = done.stderr[:MOST_SAID]
+            raise NoCompiler(f"{shlex.join(found)} cannot build {source}:\n{said}")
         os.replace(fresh, library)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoCompiler(f"{found} cannot build {source}: {error}") from error
+        raise NoCompiler(f"{shlex.join(found)} cannot build {source}: {error}") from error
     finally:
         Path(fresh).unlink(missing_ok=True)
     return library
 
 
-def compiler() -> str:
-    """The command of a C++ compiler. Raises `NoCompiler`."""
-    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+def compiler() -> tuple[str, ...]:
+    """The command of a C++ compiler, in words; ``CXX`` may hold options too, as in other tools.
+    Raises `NoCompiler`.
+    """
+    try:
+        found = tuple(shlex.split(os.environ.get("CXX", "")))
+    except ValueError as error:
+        raise NoCompiler(f"CXX holds no command: {error}") from None
+    if not found:
+        found = tuple(filter(None, [shutil.which("g++") or shutil.which("clang++")]))
     if not found:
         raise NoCompiler("no C++ compiler was found: install g++, or name one in CXX")
     return found
 
 
 @functools.cache
-def version(compiler: str) -> str:
+def version(compiler: tuple[str, ...]) -> str:
     """What it says of itself. Raises `NoCompiler`."""
     try:
         done = subprocess.run(
-            [compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_ANSWER
+            [*compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_ANSWER
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoCompiler(f"{compiler} does not run: {error}") from error
+        raise NoCompiler(f"{shlex.join(compiler)} does not run: {error}") from error
     return done.stdout
 
 

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "62d0c9cf27404cc7216f31ea6a86d8b2ff81539ca992cafa818860427b1c91d8",
+    "3d572a8de45ddb873359bb3f86efceaea8d7f9221437740a30488c03b66b279f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ac0a007791a104697bd3ec7f03fe2a0a7de8d59cfcfba57894ff68918d43bb86",
+    "eb8f50ffebb53fc56bdbdadb333d5e674c83591a0b8731a5bfb76b8794743783",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
 )
 _run = Kernels(__file__, {

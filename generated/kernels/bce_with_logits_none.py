@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ccda11233af286b360f5b38c0a2fe16d0bc39a0c7240ee125b82f1d95089a987",
+    "43941045206ed3ef9b254270aa89e22fd9acc6df279d9df63b268da1de0270a7",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

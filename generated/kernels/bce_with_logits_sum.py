@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e62cf00dc40d0df7ecdf63b9b34fc9bf63004320ede3c8333f31b54f13d82b8c",
+    "17d4dc252590f0ef24a40caa363a07b11a4c385cb085bcbb2739c7f58051c083",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0d736a8163b3035a8fdb61ef62f4e239863b30dc45ee4ec7e52e3a7803645a8b",
+    "8f440fb6e2a6ecf68b8b4ac27be48d480ecd548540da37b5eee3e40e79639523",
     ("_forward", "_backward", "FocalFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d5b8ca9a3b8f3e25af01ad6873da0452acbde4b4feb0644638afe662ee7828bb",
+    "d073d6848763b9d9b62332bd453cf86c11b097770c750e9c514ea9c8cccdc3f7",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

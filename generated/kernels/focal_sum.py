@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "06faa39d2eefda04125267148d3c0919cf9fff466d8f3581c5da718b819f94a1",
+    "ec30d02d5eae115199d4ae0ddacd487614babac501bc8f55999875fd66b64e51",
     ("_forward", "_backward", "FocalSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -151,10 +151,10 @@ extern "C" int backward(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real erf_gate_now = erf((Real(0.7071067811865476) * gate[i_N]));
-                        const Real dgate_now = (((dy[i_N] * x[i_N]) * ((erf_gate_now + Real(1)) + (Real(0.7978845608028654) * (exp((-(square(gate[i_N]) / Real(2)))) * gate[i_N])))) / Real(2));
+                        const Real erf_gate_plus_1_now = (erf((Real(0.7071067811865476) * gate[i_N])) + Real(1));
+                        const Real dgate_now = (((dy[i_N] * x[i_N]) * (erf_gate_plus_1_now + (Real(0.7978845608028654) * (exp((-(square(gate[i_N]) / Real(2)))) * gate[i_N])))) / Real(2));
                         dgate[i_N] = dgate_now;
-                        const Real dx_now = (((dy[i_N] * gate[i_N]) * (erf_gate_now + Real(1))) / Real(2));
+                        const Real dx_now = (((dy[i_N] * gate[i_N]) * erf_gate_plus_1_now) / Real(2));
                         dx[i_N] = dx_now;
                     }
                 }

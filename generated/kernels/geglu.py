@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4dbb537b7e1edfe29c612689ec0c46a488cdbee4f35658012bf5e0e5ffe51f3b",
+    "dbf43bd47ba4c4a9c74b1fedfeb0ad4a28d5b395ff8cddb670cf54e19b096b61",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8ca300da270458b17bb62a6f848dde9eddb83cbdea5fcc209e21c56290098c3b",
+    "7deb0802a50ad9e80a5cdd277b761dc53b1547ae455a6e1a514580f7c3c274e5",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "83e0fbb64e1ac8efdec9c35ca6d1a7e5626fa21b2e266a890529df01db5fd6cf",
+    "7bac1f559142ae50070ef92f439334c0d75c839734c2c2e65fdc8c8b406886bb",
     ("_forward", "_backward", "JSDivFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "82bd77991fda0f99a26a85f4c1aa0164e94ad3732da5c46523ee04df10b5509f",
+    "0df6340b56c933563c851a30fc0cfb584f012c4a819ad0034a443f061ba31311",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2d87ffa200db2ac38f57879c0059acbc83afb56297888fbec102f5e6be23194a",
+    "b0c6ba59fbecc6595f669aef1d1cc21b579f41079e435c3a6b74693cd67e17cc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

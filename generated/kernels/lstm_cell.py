@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "774287e57e1da1675b15fe3a636ea68081342c9bf42af9128da633161ac1500d",
+    "a95c80ea108bfe5f8040c41c02e1cf5ff62f5d3677bf9bd88abcbf782702b7ff",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "720bfa605602d94002faa472c79fbccd8b9b87973c61668db49f1a3e1ad0db73",
+    "cede93b27cf47e2bbb46e02054bbe59104e0f76c617d1b3bc17fa0a5cd31424d",
     ("_forward", "_backward", "MSEFunction"),
 )
 _run = Kernels(__file__, {

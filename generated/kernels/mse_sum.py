@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f124bb184740e0c1640e4ec06cef08057b9d08faf6af008487938be5e7ad6ad4",
+    "3aa66ae00b2aa2612742de9c5badb122ec3786b0012a990b0857f7a38d5ff05c",
     ("_forward", "_backward", "MSESumFunction"),
 )
 _run = Kernels(__file__, {

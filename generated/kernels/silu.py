@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4b46db69511dc489d48e320aaee816f832636a1e12efb8750cb3760128ec3da9",
+    "3427e8525fdd864e179f00d0dff3be5f7a755547119a226f73a4c0d167c3602e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

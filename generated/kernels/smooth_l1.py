@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a0453006a8dcebf337e66855277db01b320d5896132591de079996eb82c648ef",
+    "96f82d51a2ffcafb483fd06b3746e647dfccb32bbf9bbe14c5cb57e80ba00e8f",
     ("_forward", "_backward", "SmoothL1Function"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8ddba6e87532f5a1be4936c1ed4511b1bfa342ad8e5be5123f12bebc9b6a1d93",
+    "9e138e03001e7aefe467eb6a9e0a543759577c7d727c1537af6007e6a7f2ca54",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

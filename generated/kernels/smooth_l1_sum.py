@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d3f91a6595f0d4511f70c5593495e69c043a00319b3bef0c589156f0ae54184b",
+    "3d125433ad5b049ed8a80589f5c6571450b7d6193f76ddfcc0ac2272748d5a62",
     ("_forward", "_backward", "SmoothL1SumFunction"),
 )
 _run = Kernels(__file__, {

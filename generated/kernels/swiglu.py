@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6b6098de1e855170fc5e80586c785ac509105cdd7ada2895b5e2915c72970882",
+    "307ddbadb79f40aab1c0cd9a066069b25ef1b9c7d1eab8455f2555ba8777b57d",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
