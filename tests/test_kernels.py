@@ -355,6 +355,7 @@ def test_a_variable_chooses_too():
 
 def test_without_a_compiler_torch_runs_and_says_so_once(tmp_path):
     alone = {"PATH": str(tmp_path), "GRADFORM_TARGET": "cpp", "GRADFORM_KERNELS": str(tmp_path)}
+    alone["CXX"] = ""
     said = run(PROGRAM, **alone).stdout
     assert said.startswith("torch 1 no C++ compiler was found: install g++, or name one in CXX")
     broken = tmp_path / "broken"
