@@ -12,6 +12,7 @@ from sympy import Abs, Expr
 
 from codegen.arguments import divisors, fillings, refused
 from codegen.lowering import Lowering
+from codegen.lowering.differentiated import with_lines_to_differentiate
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.repeated import named_once
@@ -69,7 +70,7 @@ class Builder(Signatures):
 
     def program(self, source: Path, source_hash: str) -> Program:
         definition, snake = self.definition, self.definition.snake
-        return Program(
+        program = Program(
             name=snake,
             title=definition.name,
             doc=definition.doc,
@@ -96,6 +97,7 @@ class Builder(Signatures):
             atoms=self._atoms(),
             chain=self._chain(),
         )
+        return with_lines_to_differentiate(program)
 
     @cached_property
     def _peaks(self) -> dict[str, tuple[Expr, ...]]:

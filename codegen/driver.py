@@ -215,9 +215,7 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     cut_short = generated.proved.cut_short
     if generated.refused:
         name = generated.proved.definition.name
-        left_out = (
-            f"{name}: second derivatives are autograd's, over the statements; {generated.refused}"
-        )
+        left_out = f"{name}: second derivatives are autograd's, line by line; {generated.refused}"
         cut_short = "; ".join(filter(None, (cut_short, left_out)))
     file, text = generated.file, generated.text
     return Emitted(file, text, quality, cut_short=cut_short, kernels=generated.kernels)

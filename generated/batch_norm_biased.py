@@ -71,7 +71,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through batch_norm_biased_atoms, which is plain torch; under torch.compile
+  compiles, go through batch_norm_biased_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -98,7 +98,7 @@ def batch_norm_biased(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return batch_norm_biased_atoms(x, gain, bias, eps).y.to(x.dtype)
+        return batch_norm_biased_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     if torch._C._are_functorch_transforms_active():
         apply = BatchNormBiasedTransformed.apply
@@ -645,7 +645,7 @@ class BatchNormBiasedTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " batch_norm_biased_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -56,7 +56,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through batch_norm_evaluation_atoms, which is plain torch; under torch.compile
+  compiles, go through batch_norm_evaluation_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -86,7 +86,7 @@ def batch_norm_evaluation(
     _without_gradient("running_mean", running_mean)
     _without_gradient("running_var", running_var)
     if _in_plain_torch():
-        return batch_norm_evaluation_atoms(
+        return batch_norm_evaluation_forward(
             x, running_mean, running_var, gain, bias, eps,
         ).y.to(x.dtype)
     dtype, S_dims, x, running_mean, running_var, gain, bias, eps = _arguments(
@@ -534,7 +534,7 @@ class BatchNormEvaluationTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " batch_norm_evaluation_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -74,7 +74,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through bce_with_logits_atoms, which is plain torch; under torch.compile
+  compiles, go through bce_with_logits_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -102,7 +102,7 @@ def bce_with_logits(
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
     if _in_plain_torch():
-        return bce_with_logits_atoms(logits, target, weight, pos_weight).loss.to(logits.dtype)
+        return bce_with_logits_forward(logits, target, weight, pos_weight).loss.to(logits.dtype)
     dtype, _, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
@@ -151,8 +151,7 @@ def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsForward:
     likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,
         torch.nn.functional.softplus(logits, threshold=40),
-        1 - target,
-        value=-1,
+        target - 1,
     )
     losses = -likelihood * weight
     loss = losses.sum() / C / N
@@ -587,7 +586,7 @@ class BCEWithLogitsTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " bce_with_logits_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

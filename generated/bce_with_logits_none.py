@@ -72,7 +72,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through bce_with_logits_none_atoms, which is plain torch; under torch.compile
+  compiles, go through bce_with_logits_none_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -100,7 +100,7 @@ def bce_with_logits_none(
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
     if _in_plain_torch():
-        return bce_with_logits_none_atoms(
+        return bce_with_logits_none_forward(
             logits, target, weight, pos_weight,
         ).losses.to(logits.dtype)
     dtype, N_dims, logits, target, weight, pos_weight = _arguments(
@@ -152,8 +152,7 @@ def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsNoneForward:
     likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,
         torch.nn.functional.softplus(logits, threshold=40),
-        1 - target,
-        value=-1,
+        target - 1,
     )
     losses = -likelihood * weight
     return BCEWithLogitsNoneForward(losses, logits, target, weight, pos_weight)
@@ -558,7 +557,7 @@ class BCEWithLogitsNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " bce_with_logits_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -63,7 +63,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through biased_attention_atoms, which is plain torch; under torch.compile
+  compiles, go through biased_attention_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -105,7 +105,7 @@ def biased_attention(
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S).
     """
     if _in_plain_torch():
-        return biased_attention_atoms(query, key, value, bias, scale).y.to(query.dtype)
+        return biased_attention_forward(query, key, value, bias, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, bias, scale = _arguments(query, key, value, bias, scale)
     if torch._C._are_functorch_transforms_active():
         apply = BiasedAttentionTransformed.apply
@@ -652,7 +652,7 @@ class BiasedAttentionTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " biased_attention_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -60,7 +60,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through bilinear_atoms, which is plain torch; under torch.compile
+  compiles, go through bilinear_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -132,7 +132,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
     if _in_plain_torch():
-        return bilinear_atoms(x1, x2, weight, bias).y.to(x1.dtype)
+        return bilinear_forward(x1, x2, weight, bias).y.to(x1.dtype)
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
     if torch._C._are_functorch_transforms_active():
         apply = BilinearTransformed.apply
@@ -680,7 +680,7 @@ class BilinearTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " bilinear_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

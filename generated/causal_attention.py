@@ -59,7 +59,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through causal_attention_atoms, which is plain torch; under torch.compile
+  compiles, go through causal_attention_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -101,7 +101,7 @@ def causal_attention(
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
     """
     if _in_plain_torch():
-        return causal_attention_atoms(query, key, value, scale).y.to(query.dtype)
+        return causal_attention_forward(query, key, value, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
     if torch._C._are_functorch_transforms_active():
         apply = CausalAttentionTransformed.apply
@@ -607,7 +607,7 @@ class CausalAttentionTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " causal_attention_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

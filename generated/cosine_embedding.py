@@ -81,7 +81,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cosine_embedding_atoms, which is plain torch; under torch.compile
+  compiles, go through cosine_embedding_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -109,7 +109,7 @@ def cosine_embedding(
     """
     _without_gradient("target", target)
     if _in_plain_torch():
-        return cosine_embedding_atoms(x1, x2, target, margin, eps).loss.to(x1.dtype)
+        return cosine_embedding_forward(x1, x2, target, margin, eps).loss.to(x1.dtype)
     dtype, _, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     if torch._C._are_functorch_transforms_active():
         apply = CosineEmbeddingTransformed.apply
@@ -647,7 +647,7 @@ class CosineEmbeddingTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " cosine_embedding_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

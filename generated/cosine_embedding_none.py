@@ -81,7 +81,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cosine_embedding_none_atoms, which is plain torch; under torch.compile
+  compiles, go through cosine_embedding_none_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -109,7 +109,7 @@ def cosine_embedding_none(
     """
     _without_gradient("target", target)
     if _in_plain_torch():
-        return cosine_embedding_none_atoms(x1, x2, target, margin, eps).losses.to(x1.dtype)
+        return cosine_embedding_none_forward(x1, x2, target, margin, eps).losses.to(x1.dtype)
     dtype, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     if torch._C._are_functorch_transforms_active():
         apply = CosineEmbeddingNoneTransformed.apply
@@ -630,7 +630,7 @@ class CosineEmbeddingNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " cosine_embedding_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -91,7 +91,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cross_entropy_atoms, which is plain torch; under torch.compile
+  compiles, go through cross_entropy_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -122,7 +122,7 @@ def cross_entropy(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return cross_entropy_atoms(
+        return cross_entropy_forward(
             logits, labels, weight, label_smoothing, ignore_index,
         ).loss.to(logits.dtype)
     dtype, _, logits, labels, weight, label_smoothing, ignore_index = _arguments(
@@ -829,7 +829,7 @@ class CrossEntropyTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " cross_entropy_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -66,7 +66,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cross_entropy_probabilities_sum_atoms, which is plain torch; under
+  compiles, go through cross_entropy_probabilities_sum_forward, which is plain torch; under
   torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -94,7 +94,7 @@ def cross_entropy_probabilities_sum(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return cross_entropy_probabilities_sum_atoms(
+        return cross_entropy_probabilities_sum_forward(
             logits, target, weight, label_smoothing,
         ).loss.to(logits.dtype)
     dtype, _, logits, target, weight, label_smoothing = _arguments(
@@ -669,7 +669,7 @@ class CrossEntropyProbabilitiesSumTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " cross_entropy_probabilities_sum_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -36,7 +36,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through embedding_atoms, which is plain torch; under torch.compile
+  compiles, go through embedding_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -61,7 +61,7 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
     Shapes: index (*N,), table (V, E).
     """
     if _in_plain_torch():
-        return embedding_atoms(index, table).y.to(table.dtype)
+        return embedding_forward(index, table).y.to(table.dtype)
     dtype, N_dims, index, table = _arguments(index, table)
     if torch._C._are_functorch_transforms_active():
         apply = EmbeddingTransformed.apply
@@ -299,7 +299,7 @@ class EmbeddingTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " embedding_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

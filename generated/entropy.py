@@ -313,7 +313,7 @@ class EntropyTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).uncertainty is the same in plain torch,"
+    " entropy_atoms(...).uncertainty is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

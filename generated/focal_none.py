@@ -151,7 +151,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through focal_none_atoms, which is plain torch; under torch.compile
+  compiles, go through focal_none_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -176,7 +176,7 @@ def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float
     Shapes: logits (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return focal_none_atoms(logits, target, alpha, gamma).losses.to(logits.dtype)
+        return focal_none_forward(logits, target, alpha, gamma).losses.to(logits.dtype)
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     if torch._C._are_functorch_transforms_active():
         apply = FocalNoneTransformed.apply
@@ -219,11 +219,9 @@ def _forward(logits, target, alpha, gamma) -> FocalNoneForward:
     met = torch.addcmul(probs * target, met_term, 1 - probs)
     balanced = torch.add(alpha * target, met_term, alpha=1 - alpha)
     balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
-    likelihood = torch.addcmul(
-        torch.nn.functional.logsigmoid(logits) * target,
-        met_term,
-        torch.nn.functional.softplus(logits, threshold=40),
-        value=-1,
+    likelihood = (
+        torch.nn.functional.logsigmoid(logits) * target
+        - met_term * torch.nn.functional.softplus(logits, threshold=40)
     )
     entropies = -likelihood
     losses = (1 - met) ** gamma * balance * entropies
@@ -731,7 +729,7 @@ class FocalNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " focal_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

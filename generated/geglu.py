@@ -45,8 +45,8 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through geglu_atoms, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+  compiles, go through geglu_forward, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
     Shapes: gate (*N,), x (*N,).
     """
     if _in_plain_torch():
-        return geglu_atoms(gate, x).y.to(gate.dtype)
+        return geglu_forward(gate, x).y.to(gate.dtype)
     dtype, N_dims, gate, x = _arguments(gate, x)
     if torch._C._are_functorch_transforms_active():
         apply = GEGLUTransformed.apply
@@ -361,7 +361,7 @@ class GEGLUTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " geglu_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

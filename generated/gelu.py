@@ -35,7 +35,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through gelu_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through gelu_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -59,7 +59,7 @@ def gelu(x: Tensor) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return gelu_atoms(x).y.to(x.dtype)
+        return gelu_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = GELUTransformed.apply
@@ -292,7 +292,7 @@ class GELUTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " gelu_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -40,7 +40,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through gelu_tanh_atoms, which is plain torch; under torch.compile
+  compiles, go through gelu_tanh_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -64,7 +64,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return gelu_tanh_atoms(x).y.to(x.dtype)
+        return gelu_tanh_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = GELUTanhTransformed.apply
@@ -321,7 +321,7 @@ class GELUTanhTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " gelu_tanh_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -127,7 +127,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through group_norm_atoms, which is plain torch; under torch.compile
+  compiles, go through group_norm_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -189,7 +189,7 @@ def group_norm(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return group_norm_atoms(x, gain, bias, groups, eps).y.to(x.dtype)
+        return group_norm_forward(x, gain, bias, groups, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
     if torch._C._are_functorch_transforms_active():
         apply = GroupNormTransformed.apply
@@ -923,7 +923,7 @@ class GroupNormTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " group_norm_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

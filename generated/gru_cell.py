@@ -171,7 +171,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through gru_cell_atoms, which is plain torch; under torch.compile
+  compiles, go through gru_cell_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -246,7 +246,7 @@ def gru_cell(
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
     if _in_plain_torch():
-        return gru_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
+        return gru_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -1381,7 +1381,7 @@ class GRUCellTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " gru_cell_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -307,7 +307,7 @@ class HingeTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " hinge_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

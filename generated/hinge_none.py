@@ -296,7 +296,7 @@ class HingeNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " hinge_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

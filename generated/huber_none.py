@@ -45,7 +45,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through huber_none_atoms, which is plain torch; under torch.compile
+  compiles, go through huber_none_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -70,7 +70,7 @@ def huber_none(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return huber_none_atoms(x, target, delta).losses.to(x.dtype)
+        return huber_none_forward(x, target, delta).losses.to(x.dtype)
     dtype, N_dims, x, target, delta = _arguments(x, target, delta)
     if torch._C._are_functorch_transforms_active():
         apply = HuberNoneTransformed.apply
@@ -373,7 +373,7 @@ class HuberNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " huber_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

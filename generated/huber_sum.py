@@ -46,7 +46,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through huber_sum_atoms, which is plain torch; under torch.compile
+  compiles, go through huber_sum_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -71,7 +71,7 @@ def huber_sum(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return huber_sum_atoms(x, target, delta).loss.to(x.dtype)
+        return huber_sum_forward(x, target, delta).loss.to(x.dtype)
     dtype, _, x, target, delta = _arguments(x, target, delta)
     if torch._C._are_functorch_transforms_active():
         apply = HuberSumTransformed.apply
@@ -373,7 +373,7 @@ class HuberSumTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " huber_sum_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -122,7 +122,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through info_nce_atoms, which is plain torch; under torch.compile
+  compiles, go through info_nce_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -162,7 +162,7 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
     Shapes: queries (N, D), keys (N, D).
     """
     if _in_plain_torch():
-        return info_nce_atoms(queries, keys, temperature).loss.to(queries.dtype)
+        return info_nce_forward(queries, keys, temperature).loss.to(queries.dtype)
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
     if torch._C._are_functorch_transforms_active():
         apply = InfoNCETransformed.apply
@@ -828,7 +828,7 @@ class InfoNCETransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " info_nce_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -436,7 +436,7 @@ class JSDivTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " js_div_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

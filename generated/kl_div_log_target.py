@@ -47,7 +47,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through kl_div_log_target_atoms, which is plain torch; under torch.compile
+  compiles, go through kl_div_log_target_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -71,7 +71,7 @@ def kl_div_log_target(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return kl_div_log_target_atoms(x, target).loss.to(x.dtype)
+        return kl_div_log_target_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = KLDivLogTargetTransformed.apply
@@ -367,7 +367,7 @@ class KLDivLogTargetTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " kl_div_log_target_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -47,7 +47,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through kl_div_log_target_batchmean_atoms, which is plain torch; under
+  compiles, go through kl_div_log_target_batchmean_forward, which is plain torch; under
   torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -71,7 +71,7 @@ def kl_div_log_target_batchmean(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (B, *D), target (B, *D).
     """
     if _in_plain_torch():
-        return kl_div_log_target_batchmean_atoms(x, target).loss.to(x.dtype)
+        return kl_div_log_target_batchmean_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = KLDivLogTargetBatchmeanTransformed.apply
@@ -374,7 +374,7 @@ class KLDivLogTargetBatchmeanTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " kl_div_log_target_batchmean_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -46,7 +46,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through kl_div_log_target_sum_atoms, which is plain torch; under torch.compile
+  compiles, go through kl_div_log_target_sum_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -70,7 +70,7 @@ def kl_div_log_target_sum(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return kl_div_log_target_sum_atoms(x, target).loss.to(x.dtype)
+        return kl_div_log_target_sum_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = KLDivLogTargetSumTransformed.apply
@@ -360,7 +360,7 @@ class KLDivLogTargetSumTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " kl_div_log_target_sum_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

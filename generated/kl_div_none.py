@@ -340,7 +340,7 @@ class KLDivNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " kl_div_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -38,7 +38,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through l1_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through l1_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -62,7 +62,7 @@ def l1(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return l1_atoms(x, target).loss.to(x.dtype)
+        return l1_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = L1Transformed.apply
@@ -311,7 +311,7 @@ class L1Transformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " l1_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

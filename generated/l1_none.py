@@ -37,7 +37,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through l1_none_atoms, which is plain torch; under torch.compile
+  compiles, go through l1_none_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -61,7 +61,7 @@ def l1_none(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return l1_none_atoms(x, target).losses.to(x.dtype)
+        return l1_none_forward(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = L1NoneTransformed.apply
@@ -297,7 +297,7 @@ class L1NoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " l1_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -51,7 +51,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through l2_normalize_atoms, which is plain torch; under torch.compile
+  compiles, go through l2_normalize_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -76,7 +76,7 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return l2_normalize_atoms(x, eps).y.to(x.dtype)
+        return l2_normalize_forward(x, eps).y.to(x.dtype)
     dtype, N_dims, x, eps = _arguments(x, eps)
     if torch._C._are_functorch_transforms_active():
         apply = L2NormalizeTransformed.apply
@@ -378,7 +378,7 @@ class L2NormalizeTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " l2_normalize_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -286,7 +286,7 @@ class LeakyReluTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " leaky_relu_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

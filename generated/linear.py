@@ -44,8 +44,8 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through linear_atoms, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+  compiles, go through linear_forward, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
     if _in_plain_torch():
-        return linear_atoms(x, weight, bias).y.to(x.dtype)
+        return linear_forward(x, weight, bias).y.to(x.dtype)
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
     if torch._C._are_functorch_transforms_active():
         apply = LinearTransformed.apply
@@ -420,7 +420,7 @@ class LinearTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " linear_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -325,7 +325,7 @@ class LogCoshSumTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " log_cosh_sum_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

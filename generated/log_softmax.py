@@ -37,7 +37,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through log_softmax_atoms, which is plain torch; under torch.compile
+  compiles, go through log_softmax_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -61,7 +61,7 @@ def log_softmax(x: Tensor) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return log_softmax_atoms(x).y.to(x.dtype)
+        return log_softmax_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = LogSoftmaxTransformed.apply
@@ -290,7 +290,7 @@ class LogSoftmaxTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " log_softmax_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -39,7 +39,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through logsumexp_atoms, which is plain torch; under torch.compile
+  compiles, go through logsumexp_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -63,7 +63,7 @@ def logsumexp(x: Tensor) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return logsumexp_atoms(x).y.to(x.dtype)
+        return logsumexp_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = LogsumexpTransformed.apply
@@ -308,7 +308,7 @@ class LogsumexpTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " logsumexp_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -139,7 +139,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through lstm_cell_atoms, which is plain torch; under torch.compile
+  compiles, go through lstm_cell_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -215,7 +215,7 @@ def lstm_cell(
     bias_hh (P,).
     """
     if _in_plain_torch():
-        return lstm_cell_atoms(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
+        return lstm_cell_forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -1379,7 +1379,7 @@ class LSTMCellTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " lstm_cell_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -62,7 +62,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through masked_attention_atoms, which is plain torch; under torch.compile
+  compiles, go through masked_attention_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -105,7 +105,7 @@ def masked_attention(
     """
     _without_gradient("mask", mask)
     if _in_plain_torch():
-        return masked_attention_atoms(query, key, value, mask, scale).y.to(query.dtype)
+        return masked_attention_forward(query, key, value, mask, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, mask, scale = _arguments(query, key, value, mask, scale)
     if torch._C._are_functorch_transforms_active():
         apply = MaskedAttentionTransformed.apply
@@ -620,7 +620,7 @@ class MaskedAttentionTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " masked_attention_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -39,7 +39,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through masked_softmax_atoms, which is plain torch; under torch.compile
+  compiles, go through masked_softmax_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -64,7 +64,7 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
     """
     _without_gradient("mask", mask)
     if _in_plain_torch():
-        return masked_softmax_atoms(x, mask).y.to(x.dtype)
+        return masked_softmax_forward(x, mask).y.to(x.dtype)
     dtype, N_dims, x, mask = _arguments(x, mask)
     if torch._C._are_functorch_transforms_active():
         apply = MaskedSoftmaxTransformed.apply
@@ -339,7 +339,7 @@ class MaskedSoftmaxTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " masked_softmax_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

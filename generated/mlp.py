@@ -111,7 +111,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through mlp_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through mlp_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -188,7 +188,9 @@ def mlp(
     (H,), bnbias (H,).
     """
     if _in_plain_torch():
-        return mlp_atoms(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps).loss.to(C.dtype)
+        return mlp_forward(
+            contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
+        ).loss.to(C.dtype)
     dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
@@ -985,7 +987,7 @@ class MLPTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " mlp_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -66,7 +66,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through nll_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through nll_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -95,7 +95,7 @@ def nll(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return nll_atoms(logprobs, labels, weight, ignore_index).loss.to(logprobs.dtype)
+        return nll_forward(logprobs, labels, weight, ignore_index).loss.to(logprobs.dtype)
     dtype, _, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
@@ -521,7 +521,7 @@ class NLLTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " nll_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

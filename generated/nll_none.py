@@ -43,7 +43,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through nll_none_atoms, which is plain torch; under torch.compile
+  compiles, go through nll_none_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -72,7 +72,7 @@ def nll_none(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return nll_none_atoms(logprobs, labels, weight, ignore_index).losses.to(logprobs.dtype)
+        return nll_none_forward(logprobs, labels, weight, ignore_index).losses.to(logprobs.dtype)
     dtype, S_dims, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
@@ -425,7 +425,7 @@ class NLLNoneTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).losses is the same in plain torch,"
+    " nll_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

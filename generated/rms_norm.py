@@ -58,7 +58,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through rms_norm_atoms, which is plain torch; under torch.compile
+  compiles, go through rms_norm_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -83,7 +83,7 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     Shapes: x (*N, C), gain (C,).
     """
     if _in_plain_torch():
-        return rms_norm_atoms(x, gain, eps).y.to(x.dtype)
+        return rms_norm_forward(x, gain, eps).y.to(x.dtype)
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
     if torch._C._are_functorch_transforms_active():
         apply = RMSNormTransformed.apply
@@ -512,7 +512,7 @@ class RMSNormTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " rms_norm_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

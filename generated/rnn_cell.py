@@ -64,7 +64,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through rnn_cell_atoms, which is plain torch; under torch.compile
+  compiles, go through rnn_cell_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -106,7 +106,7 @@ def rnn_cell(
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
     if _in_plain_torch():
-        return rnn_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
+        return rnn_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -628,7 +628,7 @@ class RNNCellTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " rnn_cell_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

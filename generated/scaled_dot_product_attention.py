@@ -60,7 +60,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through scaled_dot_product_attention_atoms, which is plain torch; under
+  compiles, go through scaled_dot_product_attention_forward, which is plain torch; under
   torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -102,7 +102,7 @@ def scaled_dot_product_attention(
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
     """
     if _in_plain_torch():
-        return scaled_dot_product_attention_atoms(query, key, value, scale).y.to(query.dtype)
+        return scaled_dot_product_attention_forward(query, key, value, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
     if torch._C._are_functorch_transforms_active():
         apply = ScaledDotProductAttentionTransformed.apply
@@ -591,7 +591,7 @@ class ScaledDotProductAttentionTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " scaled_dot_product_attention_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

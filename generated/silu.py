@@ -38,7 +38,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through silu_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through silu_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -62,7 +62,7 @@ def silu(x: Tensor) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return silu_atoms(x).y.to(x.dtype)
+        return silu_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = SiluTransformed.apply
@@ -289,7 +289,7 @@ class SiluTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " silu_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -397,7 +397,7 @@ class SmoothL1Transformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " smooth_l1_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -38,7 +38,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through softmax_atoms, which is plain torch; under torch.compile
+  compiles, go through softmax_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -62,7 +62,7 @@ def softmax(x: Tensor) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return softmax_atoms(x).y.to(x.dtype)
+        return softmax_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = SoftmaxTransformed.apply
@@ -296,7 +296,7 @@ class SoftmaxTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " softmax_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

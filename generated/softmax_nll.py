@@ -41,7 +41,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through softmax_nll_atoms, which is plain torch; under torch.compile
+  compiles, go through softmax_nll_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -65,7 +65,7 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
     Shapes: logits (N, C), labels (N,).
     """
     if _in_plain_torch():
-        return softmax_nll_atoms(logits, labels).loss.to(logits.dtype)
+        return softmax_nll_forward(logits, labels).loss.to(logits.dtype)
     dtype, logits, labels = _arguments(logits, labels)
     if torch._C._are_functorch_transforms_active():
         apply = SoftmaxNLLTransformed.apply
@@ -402,7 +402,7 @@ class SoftmaxNLLTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).loss is the same in plain torch,"
+    " softmax_nll_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

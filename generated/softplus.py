@@ -39,7 +39,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through softplus_atoms, which is plain torch; under torch.compile
+  compiles, go through softplus_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -64,7 +64,7 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return softplus_atoms(x, beta).y.to(x.dtype)
+        return softplus_forward(x, beta).y.to(x.dtype)
     dtype, N_dims, x, beta = _arguments(x, beta)
     if torch._C._are_functorch_transforms_active():
         apply = SoftplusTransformed.apply
@@ -296,7 +296,7 @@ class SoftplusTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " softplus_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

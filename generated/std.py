@@ -397,7 +397,7 @@ class StdTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " std_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -39,8 +39,8 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through swiglu_atoms, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+  compiles, go through swiglu_forward, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
     Shapes: gate (*N,), x (*N,).
     """
     if _in_plain_torch():
-        return swiglu_atoms(gate, x).y.to(gate.dtype)
+        return swiglu_forward(gate, x).y.to(gate.dtype)
     dtype, N_dims, gate, x = _arguments(gate, x)
     if torch._C._are_functorch_transforms_active():
         apply = SwigluTransformed.apply
@@ -339,7 +339,7 @@ class SwigluTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " swiglu_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

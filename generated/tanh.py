@@ -34,7 +34,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through tanh_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through tanh_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -58,7 +58,7 @@ def tanh(x: Tensor) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return tanh_atoms(x).y.to(x.dtype)
+        return tanh_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = TanhTransformed.apply
@@ -273,7 +273,7 @@ class TanhTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " tanh_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

@@ -42,7 +42,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through var_atoms, which is plain torch; under torch.compile NotImplementedError
+  compiles, go through var_forward, which is plain torch; under torch.compile NotImplementedError
   where a gradient is asked for with create_graph=True.
 """
 
@@ -67,7 +67,7 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return var_atoms(x, correction).y.to(x.dtype)
+        return var_forward(x, correction).y.to(x.dtype)
     dtype, N_dims, x, correction = _arguments(x, correction)
     if torch._C._are_functorch_transforms_active():
         apply = VarTransformed.apply
@@ -350,7 +350,7 @@ class VarTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).y is the same in plain torch,"
+    " var_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

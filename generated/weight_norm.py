@@ -47,7 +47,7 @@ At the edges:
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
   its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through weight_norm_atoms, which is plain torch; under torch.compile
+  compiles, go through weight_norm_forward, which is plain torch; under torch.compile
   NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
@@ -71,7 +71,7 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
     Shapes: v (H, *K), g (H,).
     """
     if _in_plain_torch():
-        return weight_norm_atoms(v, g).w.to(v.dtype)
+        return weight_norm_forward(v, g).w.to(v.dtype)
     dtype, K_dims, v, g = _arguments(v, g)
     if torch._C._are_functorch_transforms_active():
         apply = WeightNormTransformed.apply
@@ -378,7 +378,7 @@ class WeightNormTransformed(torch.autograd.Function):
 
 _REFUSAL = (
     f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
-    f" {_NAME}_atoms(...).w is the same in plain torch,"
+    " weight_norm_forward(...).w is the same in plain torch,"
     " which autograd differentiates to any order"
 )
 

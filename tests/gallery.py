@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -49,15 +49,17 @@ class Emitted:
     def inputs(self) -> list[str]:
         return [t.name for t in self.definition.differentiable]
 
-    def arguments(self, seed: int = 0, dtype: torch.dtype = torch.float64) -> dict[str, object]:
-        """Random tensors of unequal sizes: positive ones, at which all of them are smooth; labels
-        in range, masks and targets among the numbers that they are compared with, and the sizes
-        that are arguments.
+    def arguments(
+        self, seed: int = 0, dtype: torch.dtype = torch.float64, lengths: Sequence[int] = LENGTHS
+    ) -> dict[str, object]:
+        """Random tensors of unequal ``lengths``: positive ones, at which all of them are smooth;
+        labels in range, masks and targets among the numbers that they are compared with, and the
+        sizes that are arguments.
         """
         generator = torch.Generator().manual_seed(seed)
         definition = self.definition
         sizes = definition.sizes_from(
-            dict(zip(definition.independent_axes, cycle(LENGTHS), strict=False))
+            dict(zip(definition.independent_axes, cycle(lengths), strict=False))
         )
         found: dict[str, object] = {}
         for t in definition.arguments:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import fields, replace
 
 from codegen.program.arrays import Arrange, Expand
-from codegen.program.parts import is_number, values_in
+from codegen.program.parts import is_number, values_in, with_replaced
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Value
 
@@ -41,7 +40,10 @@ def named_once(
         taken.add(name)
         first = next(i for i, step in enumerate(steps) if found in values_in(step))
         read = Load(name, dims=found.dims)
-        after = [_with(step, found, read) for step in steps[first:]]
+        after = [
+            with_replaced(step, lambda v, found=found, read=read: read if v == found else None)
+            for step in steps[first:]
+        ]
         steps = [*steps[:first], Assign(name, found), *after]
     return steps
 
@@ -91,20 +93,3 @@ def _words(value: Value) -> str:
         (left, _), (right, negative) = value.terms
         return f"{_words(left)}_{'minus' if negative else 'plus'}_{_words(right)}"
     return none
-
-
-def _with(node, found: Value, read: Load):
-    """``node`` with ``read`` in the place of ``found``."""
-    if node == found:
-        return read
-    if isinstance(node, tuple):
-        return tuple(_with(each, found, read) for each in node)
-    if not isinstance(node, (Value, Step)):
-        return node
-    changed = {}
-    for field in fields(node):
-        before = getattr(node, field.name)
-        after = _with(before, found, read) if isinstance(before, (Value, tuple)) else before
-        if after != before:
-            changed[field.name] = after
-    return replace(node, **changed) if changed else node

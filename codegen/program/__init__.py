@@ -129,7 +129,7 @@ class Program:
     broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``second`` is
     what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
     ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
-    second derivatives, over the statements.
+    second derivatives, line by line.
     """
 
     name: str

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields, replace
 
 from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
 from codegen.program.shards import OwnPositions
@@ -20,6 +21,25 @@ def values_in(node: Value | Step) -> Iterator[Value]:
     for value in operands(node):
         yield value
         yield from values_in(value)
+
+
+def with_replaced(node, change: Callable[[Value], Value | None]):
+    """``node``, a value or a step, with ``change`` of a value in its place where that is not None;
+    what is put there is not looked into.
+    """
+    if isinstance(node, tuple):
+        return tuple(with_replaced(each, change) for each in node)
+    if isinstance(node, Value) and (other := change(node)) is not None:
+        return other
+    if not isinstance(node, (Value, Step)):
+        return node
+    changed = {}
+    for field in fields(node):
+        before = getattr(node, field.name)
+        after = with_replaced(before, change)
+        if after != before:
+            changed[field.name] = after
+    return replace(node, **changed) if changed else node
 
 
 def _values_among(items) -> Iterator[Value]:

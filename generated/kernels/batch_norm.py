@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7bb554d8f6a934aa92690876a52d6e293a86cb196a9cb345233c6c1a98aa74d5",
+    "3dabde33b840e9ed6d0f2eef554cde0872d929a2b914f73353a9af87fd616ed9",
     ("_forward", "_backward", "BatchNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5e1e399fd6c7566be58b43c3331c0fd169512b1b3c615a9dd4f7923a4864c7ae",
+    "1ca7db955ff54b3a3a56680a3e022a75899af3d6d85b06eab07b0c886f02754f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BatchNormBiasedFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3d572a8de45ddb873359bb3f86efceaea8d7f9221437740a30488c03b66b279f",
+    "bf843ba21c1b6f2073e616a19cc3c5b7608f50bbc2adf739102ef9d91b7d1aec",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

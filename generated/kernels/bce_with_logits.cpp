@@ -41,7 +41,7 @@ extern "C" int forward(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                         }
                         sum_1_added += sum_1_now;
                     }
@@ -245,7 +245,7 @@ extern "C" int loss_and_dlogits_dtarget(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                             const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                             const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
@@ -324,7 +324,7 @@ extern "C" int loss_and_dlogits(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                             const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
@@ -401,7 +401,7 @@ extern "C" int loss_and_dtarget(
                         Real sum_1_now = 0;
                         #pragma omp simd reduction(+:sum_1_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                             const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }

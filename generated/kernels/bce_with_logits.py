@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "eb8f50ffebb53fc56bdbdadb333d5e674c83591a0b8731a5bfb76b8794743783",
+    "d5cb5305fe435708c4b8a6dd42778553cf213b7ba26bbf67124eb9b01c19499c",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
 )
 _run = Kernels(__file__, {

@@ -32,7 +32,7 @@ extern "C" int forward(
                 {
                     #pragma omp simd
                     for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real losses_now = (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                        const Real losses_now = (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                         losses[(i_N) * size_C + i_C] = losses_now;
                     }
                 }

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "43941045206ed3ef9b254270aa89e22fd9acc6df279d9df63b268da1de0270a7",
+    "92e3026ca10be6ed6f3ee4323bc332cdf253aba84b3799b5a887606a5a279e24",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

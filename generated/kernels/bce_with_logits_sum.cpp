@@ -39,7 +39,7 @@ extern "C" int forward(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                         }
                         loss_added += loss_now;
                     }
@@ -219,7 +219,7 @@ extern "C" int loss_and_dlogits_dtarget(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                             const Real dlogits_now = ((-weight[(i_N) * size_C + i_C]) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                             const Real dtarget_now = ((-weight[(i_N) * size_C + i_C]) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
@@ -274,7 +274,7 @@ extern "C" int loss_and_dlogits(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                             const Real dlogits_now = ((-weight[(i_N) * size_C + i_C]) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
                             dlogits[(i_N) * size_C + i_C] = dlogits_now;
                         }
@@ -327,7 +327,7 @@ extern "C" int loss_and_dtarget(
                         Real loss_now = 0;
                         #pragma omp simd reduction(+:loss_now)
                         for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))) * weight[(i_N) * size_C + i_C]));
+                            loss_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
                             const Real dtarget_now = ((-weight[(i_N) * size_C + i_C]) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
                             dtarget[(i_N) * size_C + i_C] = dtarget_now;
                         }

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "17d4dc252590f0ef24a40caa363a07b11a4c385cb085bcbb2739c7f58051c083",
+    "aaa405e95560a39fdaa98c6f3f26429db5b1e812ea5efc2043764f356aaac3bd",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsSumFunction"),
 )
 _run = Kernels(__file__, {

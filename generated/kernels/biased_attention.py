@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c9a824394d83f17974762c92a7e2d0c37ca2648170c6ab57d64e19b68379212f",
+    "20cecaaed5b094ee3814f22edca5b082e6062d88e49dbb36aee94b0d07e43438",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -16,7 +16,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c3f5d6d75c01fc45363d3b0386de61544d7e2a99ca8680f5f53ef8308f61ffb2",
+    "7812a11ee783e45c50110c4990a5d0b79d35b42d89578662eb14051778784e26",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ce064eedab717cdf342232b611b546aeda59dda1b3d6dd3858205e92dde26a65",
+    "d6cc4124d51a31d44c0272c535a880579d2381481d75c414de4d9506e57193f1",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

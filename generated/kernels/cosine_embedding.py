@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e4ea03656611ef80eb5f9cc95967ffb2542791b73c2c60d2eaf949a3e822c3fa",
+    "373421223769b505044b629ff5f2250ff5fcfc3c15e7cd1e8932699d925b3751",
     ("_forward", "_backward", "CosineEmbeddingFunction"),
 )
 _run = Kernels(__file__, {

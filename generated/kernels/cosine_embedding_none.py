@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3b78622aefc0d34bc7f703bf4d2917eba495d8fdd40bcb2c1346ba3a9348f6aa",
+    "e838bc9689a98a5297f4494e2d1b30260ba6ad1bd2ecf4578bd3e8c0f5d904d5",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

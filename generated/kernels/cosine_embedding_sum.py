@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e79d36beb3aa4b53f22b9baae9669358845d4008a92ab353881ee6261c0dfcb4",
+    "7bcf3d003ddb60c3f458b04e511ec298ec6e66bec98e141c5be370bf77f68713",
     ("_forward", "_backward", "CosineEmbeddingSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "140dd8b8333443f7e57ab9d6b202c66ecba655647a2943d2f0f61eb3bfa2e997",
+    "76c21400641dadcfff4da58d855110a0c7fad9a0ec302d9ab3007e3491d79768",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyFunction"),
 )
 _run = Kernels(__file__, {

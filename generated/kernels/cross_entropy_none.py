@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "27170e4e410506ba56d01acc303f799d41221104fc3ad7bdfe8fb77833fe5988",
+    "531c1993a263e089b7ff9538722ed96df3af00617bc0bec5b554cf194503098e",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

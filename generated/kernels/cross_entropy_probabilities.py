@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b231541e5b509ad825714df45cc19231d10eadd0cfe8f75b63e5e6e6d6d16a95",
+    "b77215539f97c51be4cd4bcaedf58a2e2363a4818bcd60053e8afb79703a61e5",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyProbabilitiesFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "39878ceb4a031026b55894cac0c52c271d14aa9dfe0e059ec67b971c54a7da93",
+    "9a0121df76d7541981d3d1f7b14e0b3b51c38e1444747595cd5eafa68b28514c",
     ("_forward", "_backward", "CrossEntropyProbabilitiesNoneFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "87d5c5461ec434c7e0d5ee036cbd8809ba72ff5f29f6474abc9ea7e768569690",
+    "00396a326a507c26c6c6e56247a7d33683acba8c837a008745adbb24450edc6f",
     (
     "_forward", "_backward", "_plain_forward", "_plain_backward",
     "CrossEntropyProbabilitiesSumFunction",

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "437c7d38a5c7794435a97c994fa4890fa6f033e0dd963bf8f734a96ef8e6fe56",
+    "daab428a0e7277601aa11c5a161aaa0e81ed7dbe322a27b3c25c6d7ff0c8a598",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySoftcapFunction"),
 )
 _run = Kernels(__file__, {

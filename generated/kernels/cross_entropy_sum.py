@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "511380977e88144a91af508f7017a14b039b8242f0f192f1aa68b52119759c3b",
+    "289f467660b49b31731898b1885ff1377a9f0f8dbbf5d762e3222c0bdc2ec448",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySumFunction"),
 )
 _run = Kernels(__file__, {

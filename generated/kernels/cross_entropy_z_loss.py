@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "10f54feb5ed9f77fc53ab4940c85d45ba825c06a94f8a662c10deb1bed82f90d",
+    "df6039249deb45ff10fc7d445c41f661c5ac6b98a4415456f11d5f923cf23940",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyZLossFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "33eb1240cdd71ceba9d258099e9681a29bc78ea8d49e86ddfd9edfabf091f355",
+    "0f55efda02d6327e1d93d8bf3de60fc9ccb8251c5f0b13631b541b389bf58abc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

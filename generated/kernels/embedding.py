@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "76f7da5c529960751dbb33b8d53252325caa4edbf59915ee1ec823dad5f58280",
+    "bcbc9f7cb2c35864f85d117d06a6a98375ef718d91bd4784815478d0be8ed060",
     ("_forward",),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c124303951d6334ed08fa5e57d6d97f7bb543f706bb77cc6856c87368ff1e666",
+    "ac9698192ac277f6e3cf854c5a5b865d4c71d895761f61a61661b0eec7a86e1d",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8f440fb6e2a6ecf68b8b4ac27be48d480ecd548540da37b5eee3e40e79639523",
+    "2f4dab3388db81403cff970ddb1531fb09d124f376cce7c3d496caec431871e4",
     ("_forward", "_backward", "FocalFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d073d6848763b9d9b62332bd453cf86c11b097770c750e9c514ea9c8cccdc3f7",
+    "a5248020b6e06c7691336bae48ff92b7584d2fb0ad43037fef6631ca5ce49942",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

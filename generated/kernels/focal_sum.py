@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ec30d02d5eae115199d4ae0ddacd487614babac501bc8f55999875fd66b64e51",
+    "82e728b0459716b92d0e0fdbcc34bd85d646194515d5bc40ff29313f22ac96b7",
     ("_forward", "_backward", "FocalSumFunction"),
 )
 _run = Kernels(__file__, {

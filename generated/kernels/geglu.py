@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "dbf43bd47ba4c4a9c74b1fedfeb0ad4a28d5b395ff8cddb670cf54e19b096b61",
+    "9f910ada6d5a69f11bb683001ae7482bf5eedaa3aad77bedd8289b4543b615b0",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

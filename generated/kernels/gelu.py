@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fa5339c4265f091d7e4a4cc7d0e5ec09abc75a61589df751b8a479d5eb7fac70",
+    "9d07ed400c8262a0e9b380174385d52c97bac5e420f886a7643534c46254e128",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

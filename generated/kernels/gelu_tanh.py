@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2fdd9b946ee8755030f2d55d60ac2e7d13899910d43f09dded4acd7f1a353531",
+    "563aded497d4f50727d75fca4070756d9415e0fb14946c5b3792b3474a131c00",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

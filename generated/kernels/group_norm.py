@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0a27652c9513b447af21b9d0fedd8a23c320d53eacf4845d92c5951e84313178",
+    "6735aeffc07efba781c5938cfef2ad12ac72440cf0c867913f04413d45ae5ad7",
     ("_forward", "_backward", "GroupNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7deb0802a50ad9e80a5cdd277b761dc53b1547ae455a6e1a514580f7c3c274e5",
+    "475124cc8345fc1c1da35b56c9d9b0d9648fd30c90b291038352959aa03afc70",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3a0d3b23d2f9e4ef1fdb379ed45c547263c54246c28528bee3574fb59d577b8f",
+    "af0f58dd5274a583013c8afeb01a1e9fb70f3d976585a569925fe1358f2666be",
     ("_forward", "_backward", "HingeFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "32fd3121ff3ea79d3e4942e4d90677466cd3f49464cecb57e57218df57d5ede2",
+    "98f7937ef3c238425f437f2fa02857b34d3274a80c525bd64fed9773bb4b2d91",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

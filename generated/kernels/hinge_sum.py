@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a7efda37cd23461ac30b3bdaafece9a6b821361623202f6b49eaa8408e9474f7",
+    "4065d0699d7ede694d7187b0ccc2429e2d18ccb276093686b5328810c4d01850",
     ("_forward", "_backward", "HingeSumFunction"),
 )
 _run = Kernels(__file__, {

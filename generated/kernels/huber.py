@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8a86af902d1d9f8bd874c0bca8602a329cfc26f04e765782e72d8a876b2e9bcf",
+    "177530a7fb40d17532cfbf256c5c85b4bd1f1f43fd0e462d389c22660967468e",
     ("_forward", "_backward", "HuberFunction"),
 )
 _run = Kernels(__file__, {

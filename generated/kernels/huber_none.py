@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fe291cc89282a9f53826e2e70aee0790e6f5077388503ac5af25cf2df013efca",
+    "074e2716e4997e0a3fc4d9da25d6ddb1a05641bcc67f78ef65ce237afeeb0141",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

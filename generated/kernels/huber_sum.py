@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "edf9c5a45809d93b86d03cee8a37d7f869784624f6a991dc27f589c4b67543fc",
+    "d93e436f91a1ab0a7997ba811dbfc8707e297ea1f95493f11274e3ca5990dc47",
     ("_forward", "_backward", "HuberSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8fb65b01ad0a5fa86a512e242fcdc8ccef213528c6ba4f26c4eaaee5f2b3265b",
+    "3ccbdde2cd1c553451f4c43a82b60ebd538cf7f70b988e59df3efc2a8c164f8e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

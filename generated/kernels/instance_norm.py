@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "63227e64d41ea856c736f1112724abc0e645ff4da746a21fbdd1fcc17ecb2855",
+    "c9bbae8bdb1a9ba7f4234571c32cd921edb4bd9ba7faac7e2fdeff80084aa467",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "InstanceNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7bac1f559142ae50070ef92f439334c0d75c839734c2c2e65fdc8c8b406886bb",
+    "f2a6d4c18d36b46bf9920dea03266148536901e0f78ad62aa0b4c07fb334dd73",
     ("_forward", "_backward", "JSDivFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "115e9f294b9f222c5ee9f3605008df3cccaef3a29d01e0a8cdc956705d87a350",
+    "a3a751625ce76cd0050f129fe8152a9233fc7171f94a0b81cce03e94b0e18669",
     ("_forward", "_backward", "KLDivFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e5a581f5e8338b8d1bf1d7a29294d0f72a56425b8570fe07f25abf68e37797a1",
+    "afc0fa8c848f3d0a791012623ea14d4ef3c582a7db47b36fcd5142cea85db5b6",
     ("_forward", "_backward", "KLDivBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d78e27206d89b05f1b35b45475399bf4d724401c890bb066bc1f78fdf09a8382",
+    "565f7662e13ff9ed944d7397f81ed9e7bcd1a56b8d052edba2cba01dcfd8d9ce",
     ("_forward", "_backward", "KLDivLogTargetFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b0f3f88fe50e87b2c5f45acc7acfc819baf54ada6f65b7d1afee6502365d5908",
+    "7b1de0395d8497c010d8a5f85f5c28a62dbfe38724339d0fd9561548e9fc0ba0",
     ("_forward", "_backward", "KLDivLogTargetBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d7a4d6fd8389d4d3265031df52a23ebedecf2c1377257982e21acfa7c0e64fd8",
+    "30d12f92da5970bebf2c4f2b8b77bc58c338d3cb63632e7d9c9fb3e833d8f06b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ff58289bd941f2f4af53d4a07f0753ec46e0bc7775a112386901a3c6deadaaf9",
+    "3253254a4a227e30402059451e08bf96e3aa9bcf2fee0c930ec4feb1fd3aff92",
     ("_forward", "_backward", "KLDivLogTargetSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "094f8af8d7d1a565ce2da0eba6600a06909299d693414ef03146cb6760418238",
+    "b4eacc2f48c23590e42e0736e179ea8b0d6276b0e7e2382a9d9f7870c3acfde8",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

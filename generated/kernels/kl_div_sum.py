@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "23c12e579e48f8702a94161a68db2e408ed91cbc97c1b1d7968bb8dd2efd9bbb",
+    "d8fa35926b243721c9f4e7363b38fd7c28c321570e4d63eb1f8b0000ee4ff8cb",
     ("_forward", "_backward", "KLDivSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2388c008592360c0e72ca0f74e78d2783547129f65a589aa3892ddd7a5348068",
+    "4e6a182792f958275adc35fdbda584ab3be1a29f1b3aaec15be15eae88457c8d",
     ("_forward", "_backward", "L1Function"),
 )
 _run = Kernels(__file__, {

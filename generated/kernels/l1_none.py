@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0df6340b56c933563c851a30fc0cfb584f012c4a819ad0034a443f061ba31311",
+    "e5d863639dc7d043dc84c9c476db43ff0a4e7c47ca6b0355a4ee6168d07a55c9",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

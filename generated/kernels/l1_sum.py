@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "daa422b9921c3a27a61733b8772a06850601c66de9ef87d2688cd67ba1fa4fb4",
+    "34092d308a405e4aa93b15128d375b8823f278da962ad71c8c77e9e50343742e",
     ("_forward", "_backward", "L1SumFunction"),
 )
 _run = Kernels(__file__, {

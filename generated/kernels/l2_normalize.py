@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2ef81767123097aef0104bbbbc73d2eb3312612db7e2a16ee7a4b3a1392d6e1d",
+    "12aa155493f68bffd4869f98a3f4577b5dff6bc8062a8fd234d191c25d1ceaef",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f696e160afe63fd2496a3ee3ab64f42c49c136a751e8bd108d6e97abb9389e04",
+    "16ec3568508e76465d2986834aa078396ecea4895e9ba7d392c475b4c3162f77",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "LayerNormFunction"),
 )
 _run = Kernels(__file__, {

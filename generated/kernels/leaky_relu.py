@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "af90a70a6bfcc950d8b298ef97b9a60089dcd882c6730eb2738a81f8b7b74786",
+    "881b124b5736386b8ac3aeaa7d1d4a542202575d44759eb232fc3f058b4cb18b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "48840727d540c7d4470d6ce301d13291d8ba543178b6717e5669ef03fdfe768e",
+    "a522cf9c45d0ac98238674175cce471b0cc255db759b65931c41a3a2f7d57b48",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5dfc4d8eb45d64af87f7478a822bb781c6dce51eb8dc2de21711d1e6584dda97",
+    "2eb3149ea7e79d0f9d3f998c41d5bf45112963db143247af4cffcaae2c584089",
     ("_forward", "_backward", "LogCoshFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3a3f56445659f03634533ac04b82cafbc080d701e25a05815b0c3ed7afd7e369",
+    "95a291b32beb0fa730a947b05ad69c39924eff77280f22a9b6d9560e6998aca5",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b438a4eef1ac83a44b46ec7921b376d4c2750d15206da0676fcdc501b74698d3",
+    "025fe304af9dd9ac46e7d35b7c7dfecba1b06374642bc206e9fca25b591e14b4",
     ("_forward", "_backward", "LogCoshSumFunction"),
 )
 _run = Kernels(__file__, {

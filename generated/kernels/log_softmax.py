@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b0c6ba59fbecc6595f669aef1d1cc21b579f41079e435c3a6b74693cd67e17cc",
+    "d6cd4edd1250284428af32e89b252669c0546dd289c86ff9ab090e99db6cb746",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "87ef0fff96fa46eb31792151c11cdee9532f7cf4639cadbb35347494fa796319",
+    "3c1a3db4d7c1536481d58f7d4d128ee7a58605613fa4bd615b213f6084f0ecf7",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

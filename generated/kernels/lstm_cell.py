@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a95c80ea108bfe5f8040c41c02e1cf5ff62f5d3677bf9bd88abcbf782702b7ff",
+    "55b47b6e59e94d5a456a143fa0376efbc6a8e62f83b62d4df7286b6024682d8f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

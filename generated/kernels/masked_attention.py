@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "48847a675428a4096ff4f933c22a87ffefb0a564ca9ba6db3313f49a987a5b81",
+    "9f3cb9892bc48607b4d10595f2d89fb5d5e551190f55cd586e3b16175daed928",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d4ad3cdfd270d46e231894fec0f515548e1e19b6b719f727f056e15c9ed73bdb",
+    "8ad244e488ad7d8faf2800cb33286b2b6be2f2181143650a1a6abd07312909e1",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b1b99ecdbd4ee05e87187a0a16c961d352be94ad1636a47881b126853f8c2a81",
+    "c8288232e7417af266ab258acd539f8cbf3d73df00d7c26c719b6cf66d24dfb5",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -18,7 +18,7 @@ from ._training import TrainingStep
 
 _of = Original(
     _module,
-    "8b4a520fd2aadb7cc69e304e038fe69b462cb935ef670c83041399cbb80d146e",
+    "9d592827fc86ff3932cd8c28e87587bc915fe6b3ef29710ee71e1f1d3b6fbd1b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "cede93b27cf47e2bbb46e02054bbe59104e0f76c617d1b3bc17fa0a5cd31424d",
+    "75a3059a2cefee8dc687bce601096bbac59c5bc62f0e3c64275cc68ad9a1c92e",
     ("_forward", "_backward", "MSEFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "239b0929f5793cbde5bed51abf9770735b4968f7a9d66454e098505c1c6c60f1",
+    "8c4e62bcd6191164c12625fd0e141f40bd18d9e8d478d4de9ffb7bbce5f1f9aa",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

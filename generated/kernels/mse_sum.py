@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3aa66ae00b2aa2612742de9c5badb122ec3786b0012a990b0857f7a38d5ff05c",
+    "ca10def9f53b86ebd2b28ab3da643da862b9d9b587c1a9414f4d18bfa34f6670",
     ("_forward", "_backward", "MSESumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6cc63d0f5226f0431202430920a075f9aee3175b5aa47f2778a159ede594710b",
+    "bd116298fdedb7bfc5eb0aff899ec194fc7120730790e3e3001e8af1ba512b99",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

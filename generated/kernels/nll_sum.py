@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "887371a15912214b541c4677bd0479cf0fa92be008d1d6f6de2c8a28f55994e5",
+    "33d3c87d4d1e856d2a8502327266933081bf9d87ddf4b2eb354bf778bffb9537",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "afcb302122b589d34144a659480dfd1674f732371637ad4000ca8eaecb75b3cb",
+    "1c2e74923bf81bf03c2d618d8103e9ae7ccab4c6f1e3b2f27fa81d85bd4fc1cc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f8781170508eb627c1ccb995913ea9e2b14c20ed912608df0429f59b181b9219",
+    "e73583f95d70a67162d1c2d6f90c3c2455f84dbf839d8de16e2ff328ea869ea0",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

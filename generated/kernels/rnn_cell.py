@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fae5ec91803bef5fa3137d3bcd08c5b11167eabd2fe4f9e78858b04fb8910edd",
+    "262d5b13b76fb8831a457888d04d739c2059a17da568cce293d33ce5de06288c",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

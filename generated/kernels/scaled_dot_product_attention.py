@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "84fd088cba526940c285954dff38b3375114ea21d4fa151fc9b1f1e93d9c5f2a",
+    "772b1ab9d8d416c3ee977ccb412d8a9177af57baaf8c78a07af8060c9b9fdb8a",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e747fdcfd08b76439cbf1573aa4fb31ced113e258e3a0ed9622c31f0d4be6b16",
+    "39c914cfde71c8a8f74cb56d42b334a23fc5f3ef1e96c0104439caf9bd93769e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3427e8525fdd864e179f00d0dff3be5f7a755547119a226f73a4c0d167c3602e",
+    "c76b0ae9a8ec98dfbefc3529fe3ddfebcb1fe59d0a9479a8a49fb26fcae16abf",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

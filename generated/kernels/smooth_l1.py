@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "96f82d51a2ffcafb483fd06b3746e647dfccb32bbf9bbe14c5cb57e80ba00e8f",
+    "d4a85fca4a8a76aa7c5e34f1a210b1004b19a51981459e35f8aa08dfcb5be3f7",
     ("_forward", "_backward", "SmoothL1Function"),
 )
 _run = Kernels(__file__, {

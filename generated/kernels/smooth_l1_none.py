@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9e138e03001e7aefe467eb6a9e0a543759577c7d727c1537af6007e6a7f2ca54",
+    "f99a1c9b15d0cf5d6ff12cb01ce27a3e8bc781764871951997561c95b8cf9490",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3d125433ad5b049ed8a80589f5c6571450b7d6193f76ddfcc0ac2272748d5a62",
+    "3c96ece917ccafaf070f35233f19665c9054a0faf099393d7a23ab95c75f9c61",
     ("_forward", "_backward", "SmoothL1SumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d44fa83a4f19bef63e38574392cabbd454a7aeceda4450e9bbe22b39cb2ab7e4",
+    "019a1ba52a602f2f0e0142536b0db3278cf9ef4760ae4259a3b0299850b49989",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

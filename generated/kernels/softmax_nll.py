@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1a4f2fe28665fa05b3e4dd8618a659fb2fb056079ae446444ea8d910f313a62a",
+    "d1fc2fac66043a24f1aa7a9d93b0ed3c802e1786e3dd500ec339c995d394d990",
     ("_forward", "_backward", "SoftmaxNLLFunction"),
 )
 _run = Kernels(__file__, {

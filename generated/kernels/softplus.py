@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "77c0487fea9d3ca2b5714d10a2f0bfefe4658fb5c536e9ecda73c233767bcd71",
+    "6a683a9f8319bc5e8d92c9c2dca67632c2d972409d2aa47b4dbc46eb5b01c823",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3ebd9cd6a48adbcd7ba602cf615863512f3463263de9a3a4c57239f23fd8d04a",
+    "43d4134e2d5ded41da1b3dfa7b9a687ccc3c91d053fcc5f13e46839ec3bcbe83",
     ("_forward", "_backward", "StdFunction"),
 )
 _run = Kernels(__file__, {

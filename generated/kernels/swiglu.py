@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "307ddbadb79f40aab1c0cd9a066069b25ef1b9c7d1eab8455f2555ba8777b57d",
+    "0fb6250496fdfc3f5cc01619374b4257d9160aa8d1a1c9c5b2a6f96da74f005d",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

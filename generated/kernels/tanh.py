@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6c55ecb644bda02b847fee21bf9996e16d988d1e8887e0f4ad290e9f98875edc",
+    "2b9b629106c8ec94be2bb807452bcaa9f19c511f9928719b2b9d9745672e1617",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1a4dbc94bab89d16120bc4b8d787200b7d6a752425879d5e12a9fddc72d54a69",
+    "3cd5bf96f36573479ba82d3089021e76c7efa458fb112cceef330a289c2f513f",
     ("_forward", "_backward", "VarFunction"),
 )
 _run = Kernels(__file__, {

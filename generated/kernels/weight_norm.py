@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "10161a60beaa964af60621789fbb18b5fef01b79a43971e818eb97471bc2ca21",
+    "49f105783850ffb4b2dd3a2d0ae365b6f609d154d96ef14f04446d739ded0d5a",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

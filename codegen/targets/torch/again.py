@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from codegen.program import NUMBERS, Again, Function
+from codegen.targets.torch.line_by_line import LineByLine
 from codegen.targets.torch.pairs import Pairs
 from codegen.targets.torch.printed import Behind
-from codegen.targets.torch.statements import OverTheStatements
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple
 
 
-class DifferentiatedAgain(OverTheStatements):
+class DifferentiatedAgain(LineByLine):
     """What autograd calls behind a backward, and behind that where a third order was asked for."""
 
     def behind_the_backward(self) -> tuple[Behind, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import NUMBERS
 from codegen.program.steps import Assign
 from codegen.program.values import Load
@@ -34,6 +35,7 @@ class Autograd(DifferentiatedAgain):
         return Differentiable(
             self.inputs,
             forward.results[0],
+            lines_to_differentiate(program).name,
             backward.parameters[0].name,
             tuple(broken(line, WITHIN) for line in [*self.kept_numbers(), *self.plain_applied()]),
             broken(f"ctx.save_for_backward({', '.join(saved)})", WITHIN),
@@ -44,7 +46,7 @@ class Autograd(DifferentiatedAgain):
             ("@_for_batches",) * self.composed,
             self.behind_the_backward(),
             self.transformed(),
-            self.over_statements(),
+            self.line_by_line(),
         )
 
     @property
@@ -139,8 +141,8 @@ class Autograd(DifferentiatedAgain):
         """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
         differentiated again, or as nearly always.
         """
-        if self.by_statements:
-            return self.called_back_by_statements()
+        if self.by_lines:
+            return self.called_back_by_lines()
         upstream = self.program.backward.parameters[0].name
         count = len(self.program.forward.parameters)
         lines = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import wrap
 
+from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import Program
 from codegen.program.steps import Within
 from codegen.targets.torch.lines import STEP, broken
@@ -148,11 +149,11 @@ def _arguments(program: Program) -> list[str]:
 
 
 def _orders(program: Program) -> tuple[str, ...]:
-    plain = f"{program.atoms.name}, which is plain torch"
+    plain = f"{lines_to_differentiate(program).name}, which is plain torch"
     if program.without_second:
         return (
             "Derivatives of any order: the first by the closed form, higher ones, and what "
-            "torch.func asks for, by autograd over the statements, for which the inputs are kept: "
+            "torch.func asks for, by autograd, line by line, for which the inputs are kept: "
             f"second derivatives have no closed form here ({safe(program.without_second)}). Under "
             "torch.compile NotImplementedError where a gradient is asked for with "
             "create_graph=True.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program.steps import Fits
 from codegen.targets.torch.autograd import Autograd
 from codegen.targets.torch.lines import broken
@@ -20,7 +21,8 @@ class Page(Autograd):
         first = next(
             s.name for s in program.forward.checks if isinstance(s, Fits) and s.kind == "first"
         )
-        through = f"return {program.atoms.name}({self.inputs}).{output}.to({first}.dtype)"
+        lines = lines_to_differentiate(program).name
+        through = f"return {lines}({self.inputs}).{output}.to({first}.dtype)"
         lines = [
             *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
             f"if {self.seen_through}:\n        {broken(through, WITHIN)}",

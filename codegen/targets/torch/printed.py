@@ -37,8 +37,8 @@ class Transformed:
 
 
 @dataclass(frozen=True)
-class OverStatements:
-    """What stands where autograd takes second derivatives, over the statements, as text."""
+class DifferentiatedByLine:
+    """What stands where autograd takes second derivatives, line by line, as text."""
 
     upstream: str
     arguments: str
@@ -49,10 +49,13 @@ class OverStatements:
 
 @dataclass(frozen=True)
 class Differentiable:
-    """What the `torch.autograd.Function` needs to know of the pair behind it, as text."""
+    """What the `torch.autograd.Function` needs to know of the pair behind it, as text; ``lines`` is
+    the function that torch may differentiate line by line.
+    """
 
     inputs: str
     output: str
+    lines: str
     upstream: str
     plain: tuple[str, ...]
     saved: str
@@ -63,7 +66,7 @@ class Differentiable:
     decorators: tuple[str, ...]
     behind: tuple[Behind, ...]
     transformed: tuple[Transformed, ...]
-    over_statements: tuple[OverStatements, ...]
+    line_by_line: tuple[DifferentiatedByLine, ...]
 
 
 @dataclass(frozen=True)

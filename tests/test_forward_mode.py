@@ -1,0 +1,83 @@
+"""Forward mode takes lines of plain torch, which are those of the forward wherever these may be
+differentiated one by one: right at kinks, and finite where the mathematics is.
+"""
+
+import pytest
+import torch
+from gallery import EVERYTHING
+
+everything = pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
+
+
+def alike(one, other, tolerance):
+    assert (one - other).abs().max() <= tolerance * (1 + other.abs().max())
+
+
+def of_one(function, arguments, name):
+    return lambda x: function(**{**arguments, name: x})
+
+
+@everything
+@pytest.mark.parametrize("kind", ["zeros", "signs"])
+def test_it_takes_the_sides_of_kinks_that_the_statements_take(emitted, kind):
+    """Each input in turn 0, or -1, 0 and 1; two derivatives, where the statements are finite."""
+    for name in emitted.inputs:
+        arguments = emitted.arguments(seed=3)
+        x = arguments[name]
+        signs = (torch.arange(x.numel()).reshape(x.shape) % 3 - 1).to(x.dtype)
+        x = signs * (kind == "signs")
+        v = torch.rand(x.shape, generator=torch.Generator().manual_seed(4), dtype=x.dtype)
+
+        def pushed(function, x=x, v=v, name=name, arguments=arguments):
+            def once(x):
+                return torch.func.jvp(of_one(function, arguments, name), (x,), (v,))[1]
+
+            return once(x), torch.func.jvp(once, (x,), (v,))[1]
+
+        for one, other in zip(pushed(emitted.function), pushed(emitted.through_atoms), strict=True):
+            if other.isfinite().all():
+                alike(one, other, 1e-9)
+
+
+BY_STATEMENTS = {"elu", "entropy", "js_div", "leaky_relu", "relu", "std"} | {
+    name + how
+    for name in ("hinge", "kl_div", "log_cosh", "smooth_l1")
+    for how in ("", "_none", "_sum", "_batchmean")
+}
+
+
+@everything
+def test_lines_are_those_of_the_forward_where_they_decide_nothing_else(emitted):
+    """By 0 < x where `max(x, 0)` is written, which torch's clamp leaves to x, for instance."""
+    lines = f"{emitted}_atoms" if str(emitted) in BY_STATEMENTS else f"{emitted}_forward"
+    assert f"go through {lines}" in " ".join(emitted.module.__doc__.split())
+
+
+@everything
+@pytest.mark.parametrize("scale", [300.0, 1e4])
+def test_it_is_finite_where_the_backward_is(emitted, scale):
+    """And is what the closed forms say: the tangent of the output, and that of the gradient."""
+    if "log_cosh" in str(emitted) and scale > 700:
+        pytest.skip("cosh is beyond the largest number, and the statements are written with it")
+    arguments, name = emitted.arguments(seed=3), emitted.inputs[0]
+    generator = torch.Generator().manual_seed(4)
+    x = arguments[name] * scale * (-1) ** torch.arange(arguments[name].shape[-1])
+    function = of_one(emitted.function, arguments, name)
+    weights = torch.rand(function(x).shape, generator=generator, dtype=x.dtype)
+    v = torch.rand(x.shape, generator=generator, dtype=x.dtype)
+
+    def loss(x):
+        return (function(x) * weights).sum()
+
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(leaf), leaf, create_graph=True)
+    if not gradient.isfinite().all():
+        pytest.skip("neither is the backward")
+    primal, tangent = torch.func.jvp(function, (x,), (v,))
+    alike(primal, function(x), 1e-12)
+    alike((tangent * weights).sum(), (gradient * v).sum(), 1e-9)
+    again = torch.zeros_like(x)
+    if gradient.requires_grad:
+        (again,) = torch.autograd.grad(gradient, leaf, v, materialize_grads=True)
+    if again.isfinite().all() and str(emitted) not in BY_STATEMENTS:
+        alike(torch.func.jvp(torch.func.grad(loss), (x,), (v,))[1], again, 1e-9)
