@@ -158,6 +158,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.language.operations": REST,
     "codegen.lowering.expressions": EMITTED,
     "codegen.lowering.frames": EMITTED,
+    "codegen.lowering.differentiated": ("test_forward_mode.py",),
     "codegen.lowering.fused": ("test_fused.py", *EMITTED),
     "codegen.lowering.gates": ("test_pieces.py", "test_printer_tables.py", *EMITTED),
     "codegen.lowering.idioms": EMITTED,
