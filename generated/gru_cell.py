@@ -384,8 +384,7 @@ def _backward(
     Gate = 3
     H = dy.shape[1]
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    one_minus_update = 1 - update
-    dcandidate = dy * one_minus_update
+    dcandidate = dy * (1 - update)
     dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
     dupdate = dy * (h - candidate)
     dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
@@ -661,7 +660,6 @@ def gru_cell_jvp(
         dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
         + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
     )
-    one_minus_update = 1 - update
     dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
     dg_to_candidate = torch.addcmul(
         dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
@@ -675,7 +673,8 @@ def gru_cell_jvp(
     dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
     v_y = torch.addcmul(
         torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-        dg_candidate, one_minus_update,
+        dg_candidate,
+        1 - update,
     )
     return _restored(v_y, 0, N_dims).to(dtype)
 
@@ -828,9 +827,6 @@ def _behind(
         g_update = g * h_minus_candidate_again
         g_to_update = g_candidate_term * g_update * update
         g_reset = g_to_candidate * proposed
-    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[7] or needs[8]:
-        one_minus_reset = 1 - reset
-    if needs[4] or needs[1] or needs[3] or needs[2]:
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs[4] or needs[2]:
         g_from_state = g.new_zeros(N, Gate, H)
@@ -883,7 +879,7 @@ def _behind(
             reset,
             torch.addcmul(
                 sum_dg_from_state_term,
-                proposed * one_minus_reset,
+                proposed * (1 - reset),
                 sum_dg_from_input_term + sum_dg_from_state_term_2,
             ),
         )
@@ -936,9 +932,8 @@ def _pullback(
         c_update = x.new_full((), 0).expand(N, H)
     if c_candidate is None:
         c_candidate = x.new_full((), 0).expand(N, H)
-    one_minus_update = 1 - update
     dto_candidate = torch.ops.aten.tanh_backward(
-        torch.addcmul(c_candidate, c_y, one_minus_update),
+        torch.addcmul(c_candidate, c_y, 1 - update),
         candidate,
     )
     dy_term = c_y * candidate
@@ -998,8 +993,7 @@ def _plain_backward(
     Gate = 3
     H = dy.shape[1]
     dx = dh = dweight_ih = dweight_hh = None
-    one_minus_update = 1 - update
-    dcandidate = dy * one_minus_update
+    dcandidate = dy * (1 - update)
     dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
     dupdate = dy * (h - candidate)
     dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
@@ -1063,9 +1057,6 @@ def _plain_behind(
         g_update = g * h_minus_candidate
         g_to_update = g_candidate_term * g_update * update
         g_reset = g_to_candidate * proposed
-    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[7] or needs[8]:
-        one_minus_reset = 1 - reset
-    if needs[4] or needs[1] or needs[3] or needs[2]:
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs[4]:
         c_weight_hh = torch.addcmul(
@@ -1150,7 +1141,7 @@ def _plain_behind(
             reset,
             torch.addcmul(
                 sum_dg_from_state,
-                proposed * one_minus_reset,
+                proposed * (1 - reset),
                 sum_dg_from_input + sum_dg_from_state_2,
             ),
         )
@@ -1224,9 +1215,8 @@ def _plain_pullback(
         c_update = x.new_full((), 0).expand(N, H)
     if c_candidate is None:
         c_candidate = x.new_full((), 0).expand(N, H)
-    one_minus_update = 1 - update
     dto_candidate = torch.ops.aten.tanh_backward(
-        torch.addcmul(c_candidate, c_y, one_minus_update),
+        torch.addcmul(c_candidate, c_y, 1 - update),
         candidate,
     )
     dy_term = c_y * candidate

@@ -124,8 +124,7 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
 
 def _backward(dlosses, x, target, needs) -> L1NoneGradients:
     dx = None
-    target_minus_x_again = target - x
-    dtarget = dlosses * torch.sign(target_minus_x_again)
+    dtarget = dlosses * torch.sign(target - x)
     if needs[0]:
         dx = -dtarget
     return L1NoneGradients(dx, dtarget)

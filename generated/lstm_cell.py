@@ -825,9 +825,6 @@ def _behind(
         one_minus_i = 1 - i
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
-    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3]:
-        one_minus_f = 1 - f
-    if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
     if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
         one_minus_o = 1 - o
@@ -1089,9 +1086,6 @@ def _plain_behind(
         one_minus_i = 1 - i
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
-    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3]:
-        one_minus_f = 1 - f
-    if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
     if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
         one_minus_o = 1 - o

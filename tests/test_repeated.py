@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from codegen.lowering.repeated import named_once
 from codegen.program.steps import AddAt, Assign
-from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Times
+from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Pullback, Times
 from codegen.targets.torch.printer import Printer
 from derive.language.symbols import Axis
 from derive.notation.layout import Dim
@@ -85,3 +85,12 @@ def test_what_is_changed_in_place_is_computed_where_it_stands():
     assert len(lines(root, root, more=[changed])) == 3
     twice = [Assign("x", y), Assign("x", z)]
     assert len(lines(root, root, more=twice)) == 4
+
+
+def test_a_derivative_that_a_target_has_a_function_for_is_not_counted():
+    rest = Plus(((one, False), (x, True)), dims=N)
+    passed = Pullback("sigmoid", y, None, x, times(x, rest), dims=N)
+    assert lines(passed, times(rest, z)) == [
+        "a = torch.ops.aten.sigmoid_backward(y, x)",
+        "b = (1 - x) * z",
+    ]

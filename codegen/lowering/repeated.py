@@ -7,12 +7,12 @@ In the forward and the backward; the step-by-step functions compute what is writ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from codegen.program.arrays import Arrange, Expand
-from codegen.program.parts import is_number, values_in, with_replaced
+from codegen.program.parts import is_number, operands, values_in, with_replaced
 from codegen.program.steps import AddAt, Assign, Step
-from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Value
+from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Pullback, Value
 
 RELATIONS = {
     ">": "above",
@@ -53,10 +53,21 @@ def _repeated(steps: Sequence[Step], numbers: Collection[str]) -> Value | None:
     assigned = Counter(step.name for step in steps if isinstance(step, Assign))
     changing = {name for name, count in assigned.items() if count > 1}
     changing |= {step.name for step in steps if isinstance(step, AddAt)}
-    met = Counter(value for step in steps for value in values_in(step))
+    met = Counter(value for step in steps for value in _printed(step))
     candidates = [v for v, count in met.items() if count > 1 and not is_number(v, numbers)]
     candidates = [v for v in candidates if v.dims and not _loaded(v) & changing and _name(v)]
     return max(candidates, key=lambda v: len(_name(v)), default=None)
+
+
+def _printed(node: Value | Step) -> Iterator[Value]:
+    """All values that a value or a step is made of, but the derivative in a pullback: a target that
+    has a function for that does not compute it.
+    """
+    for value in operands(node):
+        if isinstance(node, Pullback) and value is node.derivative:
+            continue
+        yield value
+        yield from _printed(value)
 
 
 def _loaded(value: Value) -> set[str]:

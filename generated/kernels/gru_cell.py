@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "475124cc8345fc1c1da35b56c9d9b0d9648fd30c90b291038352959aa03afc70",
+    "44a9e9b169e3314360c78af48960fbf2d2367bd5841d0158d680202db368dcf3",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e5d863639dc7d043dc84c9c476db43ff0a4e7c47ca6b0355a4ee6168d07a55c9",
+    "9028682d13290da3bd45f909a7c0cca9c00ee00594bf4a18e407924405e8563b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

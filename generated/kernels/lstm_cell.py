@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "55b47b6e59e94d5a456a143fa0376efbc6a8e62f83b62d4df7286b6024682d8f",
+    "09aa17cafff7f793fd475e255a8ce79b0551d834023ee0d921589f4a6a563807",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
