@@ -21,22 +21,22 @@ from pathlib import Path
 
 import derive
 from derive.notation.library import MATH
+from derive.source.distributions import NONE, distribution_of, installed_into
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 MADE_BY = ("sympy", "torch", "numpy", "jinja2")
-INSTALLED = ("site-packages", "dist-packages")
 
 
 def files_behind(file: Path) -> tuple[Path, ...]:
     """``file`` and all files of mathematics that it imports, directly or not."""
     importlib.invalidate_caches()
-    found, pending = set(), [file]
+    first, found, pending = file, set(), [file]
     while pending:
         file = pending.pop()
         if file not in found:
             found.add(file)
-            pending += [f for f in _imported(file) if _is_mathematics(f)]
+            pending += [f for f in _imported(file) if _is_mathematics(f, first)]
     return tuple(sorted(found))
 
 
@@ -46,9 +46,9 @@ def fingerprint(file: Path, machinery: str) -> str:
     ``machinery`` is what `machinery_hash` returns: it is the same for all of them.
     """
     files = files_behind(file)
-    packages = {p: i for f in files for i in _imported(f) if (p := _package(i))}
+    packages = {p for f in files for i in _imported(f) if (p := _package(i, file))}
     parts = [machinery]
-    parts += [f"{name} {_version(name) or _hash(i)}" for name, i in sorted(packages.items())]
+    parts += sorted(packages)
     parts += [f"{f.name} {_hash(f)}" for f in files]
     return _together(parts)
 
@@ -72,25 +72,29 @@ def machinery_files() -> tuple[Path, ...]:
     return tuple(sorted(f for f in found if not f.is_relative_to(MATH)))
 
 
-def _is_mathematics(file: Path) -> bool:
-    """Whether a file is ours or the user's to edit: not of gradform, Python or a package."""
+def _is_mathematics(file: Path, first: Path) -> bool:
+    """Whether a file is ours or to be edited by who wrote ``first``: not of gradform, Python or a
+    package.
+    """
     if file.is_relative_to(MATH):
         return True
-    others = (*MACHINERY, STANDARD_LIBRARY)
-    return not _is_installed(file) and not any(file.is_relative_to(folder) for folder in others)
+    others = any(map(file.is_relative_to, MACHINERY)) or _is_pythons(file)
+    return not others and not _package(file, first)
 
 
-def _is_installed(file: Path) -> bool:
-    return any(part in INSTALLED for part in file.parts)
+def _is_pythons(file: Path) -> bool:
+    """Whether a file is of the standard library, in which others may be installed."""
+    return file.is_relative_to(STANDARD_LIBRARY) and installed_into(file) is None
 
 
-def _package(file: Path) -> str:
-    """The installed package that a file is of, or ''; gradform itself is none."""
-    ours = any(file.is_relative_to(folder) for folder in (MATH, *MACHINERY))
-    if ours or not _is_installed(file):
-        return ""
-    place = max(i for i, part in enumerate(file.parts) if part in INSTALLED)
-    return Path(file.parts[place + 1]).stem
+def _package(file: Path, first: Path) -> str:
+    """The installed package that a file is of, with its version, or ''; gradform itself is none,
+    nor is that which holds ``first``.
+    """
+    if any(map(file.is_relative_to, (MATH, *MACHINERY))):
+        return NONE
+    package = distribution_of(file)
+    return package if package != distribution_of(first) else NONE
 
 
 @cache

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 LONGEST, SHORTENED = 60, 40  # characters of a value in a message: so it stays on one line
 
-MATH = Path(__file__).parents[1] / "math"  # the forwards of the project
+OURS = Path(__file__).parents[1]
+MATH = OURS / "math"  # the forwards of the project
+INTERNAL = (OURS, OURS.with_name("codegen"))
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,18 @@ def said(problem: str, remedy: str) -> str:
 
 def caller_place() -> Place | None:
     """The nearest line on the stack that is neither gradform's nor SymPy's: the user's own."""
-    ours, mathematics = f"{MATH.parent}", f"{MATH}"
     frame = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        internal = file.startswith(ours) and not file.startswith(mathematics)
-        if not internal and "sympy" not in Path(file).parts and not file.startswith("<"):
-            return Place(file, frame.f_lineno)
+        if not is_internal(frame.f_code.co_filename):
+            return Place(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+@lru_cache(maxsize=4096)
+def is_internal(file: str) -> bool:
+    """Whether code is gradform's or SymPy's, or of no file; mathematics is somebody's."""
+    path, sympy = Path(file), find_spec("sympy")  # whose import takes a second
+    folders = (*INTERNAL, Path(sympy.origin).parent)
+    ours = any(map(path.is_relative_to, folders)) and not path.is_relative_to(MATH)
+    return ours or file.startswith("<")

@@ -21,12 +21,13 @@ from pathlib import Path
 from types import CodeType
 
 import sympy
-import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
+import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles anew
 
-from derive.language.errors import MATH, Place, QuestionError
+from derive.language.errors import MATH, Place, QuestionError, is_internal
 from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
 from derive.source.class_source import read_already
+from derive.source.distributions import NONE, distribution_of
 from derive.source.unknown_names import unknown_name
 
 SIMILAR = 0.5  # of a forward's name: people leave out whole words
@@ -183,8 +184,9 @@ class _FreshLoader(SourceFileLoader):
 
 
 @contextmanager
-def _importing_from(folder: Path):
+def _importing_beside(path: Path):
     """Modules beside the file can be imported: as they are now, and forgotten afterwards."""
+    folder = path.parent
     known, compiled = set(sys.modules), (sys.pycache_prefix, sys.dont_write_bytecode)
     sys.pycache_prefix, sys.dont_write_bytecode = NOWHERE, True
     sys.path.insert(0, str(folder))
@@ -196,8 +198,17 @@ def _importing_from(folder: Path):
         for name in set(sys.modules) - known:
             file = getattr(sys.modules[name], "__file__", None) or ""
             _read.add(Path(file))
-            if not name.startswith(OUR_MODULES) and Path(file).is_relative_to(folder):
+            if not name.startswith(OUR_MODULES) and _is_beside(path, file):
                 del sys.modules[name]
+
+
+def _is_beside(path: Path, file: str) -> bool:
+    """Whether a file is of who wrote that at ``path``. An environment may stand in the folder, or
+    around it, and gradform itself may.
+    """
+    if not Path(file).is_relative_to(path.parent) or is_internal(file):
+        return False
+    return distribution_of(file) in (NONE, distribution_of(path))
 
 
 def _run(path: Path, tree: ast.Module, code: CodeType):
@@ -209,7 +220,7 @@ def _run(path: Path, tree: ast.Module, code: CodeType):
     sys.modules[name] = module
     read_already[str(path)] = tree
     try:
-        with _importing_from(path.parent):
+        with _importing_beside(path):
             loader.exec_module(module)
     except QuestionError as error:
         raise error.at(_line_in(path, error)) from None
@@ -259,10 +270,7 @@ def _remedy(error: BaseException, module) -> str:
 def _line_in(path: Path, error: BaseException | None) -> Place:
     """The innermost line on the way to the error that is of the file, or of one beside it."""
     frames = traceback.extract_tb(error.__traceback__) if error else []
-    own = [f for f in frames if Path(f.filename).is_relative_to(path.parent)]
-    own = [f for f in own if "site-packages" not in f.filename] or [
-        f for f in frames if f.filename == str(path)
-    ]
+    own = [f for f in frames if _is_beside(path, f.filename)]
     return Place(own[-1].filename, own[-1].lineno) if own else Place(str(path), 0)
 
 

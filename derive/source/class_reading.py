@@ -126,7 +126,7 @@ class ClassReading:
         for statement in self.by_line.get(line, ()):
             targets = statement.targets if isinstance(statement, ast.Assign) else ()
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                return written_in(statement.value, self.scope.__getitem__)
+                return written_in(statement.value, self.scope.__getitem__, self.file)
         return Written()
 
 

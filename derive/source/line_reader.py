@@ -19,6 +19,7 @@ from sympy.sets.sets import Set
 from derive.language.array_node import ArrayNode
 from derive.language.declarations import Declaration
 from derive.source.class_source import MISSING, children
+from derive.source.distributions import NONE, distribution_of
 
 # Of SymPy: what makes a formula, and not one out of another. Classes are named by their bases.
 MAKES = (Application, Relational, Boolean, Add, Mul, Pow, Number, Piecewise, Symbol, ArrayNode, Set)
@@ -38,19 +39,21 @@ INFORMATION = ("name", "length", "axes", "home", "role")
 
 
 class Reader:
-    """Asks of parts of a line what they would be: of a class body, where all names have values, or
-    of a function that it calls, where of some it is known that they are ``tensors``, or
+    """Asks of parts of a line what they would be: of a class body of ``file``, where all names have
+    values, or of a function that it calls, where of some it is known that they are ``tensors``, or
     ``collections`` of them.
     """
 
     def __init__(
         self,
         value_of: Callable[[str], object],
+        file: str,
         tensors: frozenset[str] = frozenset(),
         collections: frozenset[str] = frozenset(),
         depth: int = 0,
     ):
-        self.value_of, self.tensors, self.collections = value_of, tensors, collections
+        self.value_of, self.file = value_of, file
+        self.tensors, self.collections = tensors, collections
         self.depth = depth  # of functions that are called, 0 in the class body
 
     def value(self, node: ast.AST) -> object:
@@ -127,8 +130,10 @@ def arguments(node: ast.Call) -> list[ast.AST]:
     return [*node.args, *(k.value for k in node.keywords)]
 
 
-def makes_formulas(function: object) -> bool:
-    """Whether something that is called with a tensor gives the formula that it stands for."""
+def makes_formulas(function: object, file: str) -> bool:
+    """Whether something that is called with a tensor, in ``file``, gives the formula that it stands
+    for.
+    """
     name, package = getattr(function, "__name__", ""), package_of(function)
     if isinstance(function, type) and issubclass(function, Basic):
         return issubclass(function, MAKES)
@@ -136,21 +141,28 @@ def makes_formulas(function: object) -> bool:
         return name in HARMLESS
     if package == "sympy":
         return name in MAKERS
-    return package == "derive" or not is_library(function)
+    return package == "derive" or not is_library(function, file)
 
 
-def is_library(function: object) -> bool:
-    """Whether something is of a library's, and no code of the user's own."""
+def is_library(function: object, file: str) -> bool:
+    """Whether something is of a library's, and no code of who wrote ``file``: what was installed
+    together with it is.
+    """
     package = package_of(function)
     if package in ("derive", "sympy") or package in sys.stdlib_module_names:
         return package != "__main__"
-    file = getattr(sys.modules.get(package), "__file__", None) or ""
-    return isinstance(function, BuiltinFunctionType) or "site-packages" in file
+    if isinstance(function, BuiltinFunctionType):
+        return True
+    defined = getattr(sys.modules.get(module_of(function)), "__file__", None) or ""
+    return distribution_of(defined) not in (NONE, distribution_of(file))
 
 
 def package_of(function: object) -> str:
-    module = getattr(function, "__module__", None) or type(function).__module__
-    return module.partition(".")[0]
+    return module_of(function).partition(".")[0]
+
+
+def module_of(function: object) -> str:
+    return getattr(function, "__module__", None) or type(function).__module__
 
 
 def is_pythons(function: object) -> bool:

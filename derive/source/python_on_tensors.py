@@ -67,7 +67,7 @@ def check_line(statement: ast.stmt, value_of: Callable[[str], object], file: str
 
     Of a statement that holds others, such as a loop, its head is looked at.
     """
-    _check(_own_nodes(statement), Reader(value_of), file)
+    _check(_own_nodes(statement), Reader(value_of, file), file)
 
 
 def _check(nodes: Iterable[ast.AST], reader: Reader, file: str) -> None:
@@ -129,9 +129,9 @@ def _called(node: ast.Call, reader: Reader) -> None:
     given = [a for a in arguments(node) if reader.is_tensor(a)]
     _check_conditions(function, node, reader)
     function = function_of(function)
-    if isinstance(function, FunctionType) and not is_library(function):
+    if isinstance(function, FunctionType) and not is_library(function, reader.file):
         _check_function(function, node, reader)
-    elif given and not makes_formulas(function):
+    elif given and not makes_formulas(function, reader.file):
         if package_of(function) == "sympy" and name in NODES:
             raise NotationError(
                 f"{name} is SymPy's here, and not part of the notation",
@@ -174,11 +174,12 @@ def _check_passed(call: ast.Call, reader: Reader) -> None:
     if not any(map(reader.holds, arguments(call))):
         return
     for function in functions:
-        if isinstance(function, FunctionType) and not is_library(function):
+        if isinstance(function, FunctionType) and not is_library(function, reader.file):
             _check_lines_of(function, frozenset(function.__code__.co_varnames), frozenset(), reader)
     for node in passed:
         names = frozenset(a.arg for a in node.args.args)
-        inner = Reader(reader.value_of, reader.tensors | names, reader.collections, reader.depth)
+        tensors = reader.tensors | names
+        inner = Reader(reader.value_of, reader.file, tensors, reader.collections, reader.depth)
         for part in ast.walk(node.body):
             if type(part) in checks:
                 checks[type(part)](part, inner)
@@ -214,7 +215,7 @@ def _check_lines_of(
             return _content(names[name])
         return function.__globals__.get(name, getattr(builtins, name, MISSING))
 
-    inner = Reader(value_of, tensors, collections, reader.depth + 1)
+    inner = Reader(value_of, reader.file, tensors, collections, reader.depth + 1)
     inner.tensors, inner.collections = spread(lines, inner)
     _check((node for line in lines for node in ast.walk(line)), inner, code.co_filename)
 

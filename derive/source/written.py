@@ -30,11 +30,11 @@ class Written:
         return Written(self.names | other.names, self.axes | other.axes)
 
 
-def written_in(line: ast.AST, value_of: Callable[[str], object]) -> Written:
-    """What stands in a formula; what cannot be told, such as what a function of the user's own does
-    with its arguments, is left out.
+def written_in(line: ast.AST, value_of: Callable[[str], object], file: str) -> Written:
+    """What stands in a formula of ``file``; what cannot be told, such as what a function of the
+    user's own does with its arguments, is left out.
     """
-    return _written(line, Reader(value_of))
+    return _written(line, Reader(value_of, file))
 
 
 def _written(node: ast.AST, reader: Reader) -> Written:
@@ -76,7 +76,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
     if isinstance(function, type) and hasattr(function, "definition"):
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
         return Written(names)
-    if makes_formulas(function):
+    if makes_formulas(function, reader.file):
         return _all(call.args, reader)
     return Written()
 
