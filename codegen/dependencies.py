@@ -20,8 +20,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import derive
+from derive.language.distributions import NONE, distribution_of, installed_into
 from derive.notation.library import MATH
-from derive.source.distributions import NONE, distribution_of, installed_into
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()

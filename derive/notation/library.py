@@ -23,11 +23,11 @@ from types import CodeType
 import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles anew
 
+from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import MATH, Place, QuestionError, is_internal
 from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
 from derive.source.class_source import read_already
-from derive.source.distributions import NONE, distribution_of
 from derive.source.unknown_names import unknown_name
 
 SIMILAR = 0.5  # of a forward's name: people leave out whole words

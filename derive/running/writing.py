@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from derive.language.distributions import distribution_of
 from derive.language.errors import QuestionError
 from derive.running.folders import alone_in, made, temporary_in
 
@@ -114,8 +115,9 @@ def refuse(
     """Raise `QuestionError` where one of ``paths`` must not be replaced.
 
     Those are folders, devices and pipes; and without ``force`` what gradform did not write, the
-    files that the new ones are made from (``inputs``), links, and files that are write-protected.
-    ``force`` is None where a person cannot ask for it.
+    files that the new ones are made from (``inputs``), links, files that are write-protected, and
+    what stands among the files of an installed distribution. ``force`` is None where a person
+    cannot ask for it.
     """
     inputs = [path for path in inputs if path.exists()]
     for path in paths:
@@ -140,6 +142,8 @@ def _protected(path: Path) -> str:
 
 def _kept_from_loss(path: Path, inputs: Iterable[Path]) -> str:
     """What would be lost with it."""
+    if installed := distribution_of(path.resolve()):
+        return f"is of {installed}, as it was installed"
     if not os.path.lexists(path):
         return ""
     if path.is_symlink():

@@ -18,8 +18,8 @@ from sympy.sets.sets import Set
 
 from derive.language.array_node import ArrayNode
 from derive.language.declarations import Declaration
+from derive.language.distributions import NONE, distribution_of
 from derive.source.class_source import MISSING, children
-from derive.source.distributions import NONE, distribution_of
 
 # Of SymPy: what makes a formula, and not one out of another. Classes are named by their bases.
 MAKES = (Application, Relational, Boolean, Add, Mul, Pow, Number, Piecewise, Symbol, ArrayNode, Set)
