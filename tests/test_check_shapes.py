@@ -51,35 +51,46 @@ class Mean(Forward):
     loss = Sum((x - target) ** 2, Rows) / Rows
 
 
-TWO = "N as (B, T)"
+TWO = "x is (B, T)"
 
 
 @pytest.mark.parametrize(
     ("forward", "of", "text", "shapes"),
     [
-        (Affine, "bias", "dy.sum((0, 1))", TWO),
-        (Affine, "bias", "dy.sum(0).sum(0)", TWO),
-        (Affine, "gain", "(dy*x).sum(dim=(0, 1))", TWO),
-        (Affine, "bias", "torch.einsum('btc->c', dy)", TWO),
-        (Affine, "bias", "dy.mean((0, 1))*B*T", TWO),
-        (Affine, "bias", "B, T, D = x.shape\ndbias = dy.sum(1).sum(0)", TWO),
-        (Affine, "bias", "dy.sum((0, 1, 2))", "N as (B, T, U)"),
-        (Affine, "bias", "dy", "no dimension for N"),
-        (Affine, "bias", "dy.sum(0)", "N as one dimension"),
-        (Affine, "bias", "dy.reshape(-1, C).sum(0)", "N as one dimension"),
-        (Affine, "bias", "dy.flatten(0, -2).sum(0)", "N as one dimension"),
-        (Affine, "x", "gain*dy", "N as one dimension"),
-        (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))", "S as (H, W)"),
-        (PerChannel, "gain", "(dy*xhat).sum((0, 2))", "S as one dimension"),
-        (PerChannel, "gain", "(dy*xhat).sum(0)", "no dimension for S"),
-        (Mean, "x", "2*dloss*(x - target)/(x.shape[0]*x.size(-1))", TWO),
-        (Mean, "x", "2*dloss*(x - target)/x.numel()", "N as one dimension"),
+        (Affine, "bias", "dy.sum((0, 1))", "x is (B, T, C)"),
+        (Affine, "bias", "dy.sum(0).sum(0)", "x is (B, T, C)"),
+        (Affine, "gain", "(dy*x).sum(dim=(0, 1))", "x is (B, T, C)"),
+        (Affine, "bias", "torch.einsum('btc->c', dy)", "x is (B, T, C)"),
+        (Affine, "bias", "dy.mean((0, 1))*B*T", "x is (B, T, C)"),
+        (Affine, "bias", "B, T, D = x.shape\ndbias = dy.sum(1).sum(0)", "x is (B, T, C)"),
+        (Affine, "bias", "dy.sum((0, 1, 2))", "x is (B, T, U, C)"),
+        (Affine, "bias", "dy.sum(0)", "x is (N, C)"),
+        (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))", "x is (N, C, H, W)"),
+        (PerChannel, "gain", "(dy*xhat).sum((0, 2))", "x is (N, C, S)"),
+        (PerChannel, "gain", "(dy*xhat).sum(0)", "x is (N, C)"),
+        (Mean, "x", "2*dloss*(x - target)/(x.shape[0]*x.shape[1])", TWO),
+        (Mean, "x", "2*dloss*(x - target)/x.shape[0]", "x is (N,)"),
     ],
 )
 def test_right_in_the_shape_that_it_was_written_for(forward, of, text, shapes):
     verdict = derive.check(forward, text, of=of)
     assert verdict.right and verdict.status == 0, verdict
-    assert verdict.shapes == shapes and f"read with {shapes}" in str(verdict)
+    assert verdict.shapes == shapes and str(verdict).startswith(f"right where {shapes}: ")
+
+
+@pytest.mark.parametrize(
+    ("forward", "of", "text", "shapes"),
+    [
+        (Affine, "bias", "dy.reshape(-1, C).sum(0)", "x is (N, C)"),
+        (Affine, "bias", "dy.flatten(0, -2).sum(0)", "x is (N, C)"),
+        (Affine, "x", "gain*dy", "x is (N, C)"),
+        (Mean, "x", "2*dloss*(x - target)/x.numel()", "x is (N,)"),
+    ],
+)
+def test_right_in_every_shape(forward, of, text, shapes):
+    verdict = derive.check(forward, text, of=of)
+    assert verdict.right and verdict.in_every_shape and verdict.shapes == shapes
+    assert str(verdict).startswith("right: ") and f"read where {shapes}" in str(verdict)
 
 
 BATCH_NORM = (
@@ -92,23 +103,23 @@ BATCH_NORM = (
 def test_the_batchnorm_of_the_course_has_no_places():
     lets = {"dout": "dy"}
     verdict = derive.check("batch_norm_biased", BATCH_NORM, let=lets)
-    assert verdict.right and verdict.shapes == "no dimension for S", verdict
+    assert verdict.right and verdict.shapes == "x is (N, C)", verdict
     wrong = derive.check("batch_norm_biased", BATCH_NORM.replace("1. / N", "2. / N"), let=lets)
     assert wrong.right is False
 
 
 def test_right_in_one_shape_and_wrong_in_another_is_said():
     verdict = derive.check(Mean, "2*dloss*(x - target)/x.shape[0]")
-    assert verdict.right and verdict.shapes == "N as one dimension"
-    assert "N as (B, T): wrong" in verdict.other_shapes and "N as (B, T): wrong" in str(verdict)
+    assert verdict.right and verdict.shapes == "x is (N,)"
+    assert "x is (B, T): wrong" in verdict.other_shapes and "x is (B, T): wrong" in str(verdict)
 
 
 def test_the_same_in_every_shape_is_said_too():
     verdict = derive.check(Mean, "2*dloss*(x - target)/x.numel()")
     assert verdict.other_shapes == (
-        "N as (B, T): right",
-        "N as (B, T, U): right",
-        "no dimension for N: right",
+        "x is (B, T): right",
+        "x is (B, T, U): right",
+        "x is (): right",
     )
 
 
@@ -121,6 +132,7 @@ def test_the_same_in_every_shape_is_said_too():
         (Affine, "bias", "dy.sum(1)"),
         (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))/x.shape[3]"),
         (PerChannel, "gain", "(dy*xhat).sum(1)"),
+        (Mean, "x", "2*dloss*(x - target)/(x.shape[0]*x.size(-1))"),
         (Mean, "x", "2*dloss*(x - target)/x.shape[1]"),
         (Mean, "x", "dloss*(x - target)/x.numel()"),
     ],
@@ -161,5 +173,5 @@ def test_a_name_that_is_taken_is_left_to_its_owner():
 
 def test_where_a_size_is_one_its_name_is_the_number(tmp_path):
     verdict = derive.check(PerChannel, "(dy*xhat).sum(0)*S", of="gain")
-    assert verdict.right and verdict.shapes == "no dimension for S"
+    assert verdict.right and verdict.shapes == "x is (N, C)"
     assert list(shapes_of(PerChannel.definition))[3].sizes == {"S": Integer(1)}
