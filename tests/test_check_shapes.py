@@ -175,3 +175,83 @@ def test_where_a_size_is_one_its_name_is_the_number(tmp_path):
     verdict = derive.check(PerChannel, "(dy*xhat).sum(0)*S", of="gain")
     assert verdict.right and verdict.shapes == "x is (N, C)"
     assert list(shapes_of(PerChannel.definition))[3].sizes == {"S": Integer(1)}
+
+
+# Right for one row, or for one number, alone: the commonest mistakes.
+FORGOTTEN = [
+    ("softmax", "x", "y*(dy - (dy*y).sum(0))"),
+    ("softmax", "x", "y*(dy - (dy*y).sum(0, keepdim=True))"),
+    ("softmax", "x", "y*(dy - (dy*y).sum(-1))"),
+    ("softmax", "x", "y*(dy - (dy*y).sum())"),
+    ("softmax", "x", "y*(dy - torch.einsum('c,c->', dy, y))"),
+    ("softmax", "x", "y*dy - torch.outer(y, y) @ dy"),
+    ("softmax", "x", "F.softmax(x, 0)*(dy - (dy*y).sum(-1, keepdim=True))"),
+    ("layer_norm", "gain", "dy*xhat"),
+    ("layer_norm", "bias", "dy"),
+    ("linear", "weight", "torch.outer(x, dy)"),
+    ("linear", "x", "weight @ dy"),
+    ("mse", "x", "2*dloss*(x - target).mean()"),
+    ("instance_norm", "gain", "(dy*xhat).sum(0)"),
+    ("weight_norm", "g", "dw*v/norm"),
+]
+
+
+@pytest.mark.parametrize(("forward", "of", "text"), FORGOTTEN)
+def test_what_is_right_without_the_rows_alone_is_wrong_and_the_rows_are_named(forward, of, text):
+    verdict = derive.check(forward, text, of=of)
+    assert verdict.outcome == "wrong" and verdict.status == 1, verdict
+    declared = verdict.shapes
+    assert declared and str(verdict).startswith(f"wrong where {declared}: d{of} of {forward}")
+    assert any(words.endswith(": right") for words in verdict.other_shapes), verdict
+    assert verdict.as_json()["in_every_shape"] is False
+
+
+def test_one_wrong_line_of_several_is_wrong_where_it_is_wrong():
+    text = "p = (dy*y).sum(-1, keepdim=True)\ndx = y*(dy - p)"
+    assert "right: 1 gradient of softmax" in str(derive.check("softmax", text))
+    verdict = derive.check(Affine, "dbias = dy.sum(0)\ndgain = (dy*x).sum(1)")
+    assert [a.outcome for a in verdict.answers] == ["right", "wrong"] and verdict.status == 1
+
+
+def test_the_second_order_says_the_shapes_too():
+    verdict = derive.check("softmax", "jvp = y*(v_x - (v_x*y).sum(0))", order=2)
+    assert verdict.outcome == "wrong" and str(verdict).startswith("wrong where x is (N, C): v_y")
+
+
+def test_a_place_that_the_mathematics_does_not_need_may_be_missing():
+    """Rows alone are a usual shape of a batch norm: nothing is summed over the places alone."""
+    verdict = derive.check("batch_norm_biased", "(dy*xhat).sum(0)", of="gain")
+    assert verdict.right and str(verdict).startswith("right where x is (N, C): ")
+    assert any("(C, S)" in words for words in verdict.other_shapes)
+
+
+DROPPED = "torch keeps one and drops the rest"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dtable[index] += dy",
+        "dtable[index] -= -dy",
+        "dtable[index] = dy",
+        "dtable[index] = dtable[index] + dy",
+        "dtable.index_put_((index,), dy)",
+        "dtable.scatter_(0, index[:, None].expand(-1, E), dy)",
+    ],
+)
+def test_what_is_written_to_one_row_twice_is_wrong(line):
+    verdict = derive.check("embedding", f"dtable = torch.zeros_like(table)\n{line}")
+    assert verdict.outcome == "wrong" and DROPPED in str(verdict)
+    assert verdict.shapes == "index is (N,)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dtable.index_add_(0, index, dy)",
+        "dtable.index_put_((index,), dy, accumulate=True)",
+        "dtable.scatter_add_(0, index[:, None].expand(-1, E), dy)",
+    ],
+)
+def test_what_is_added_to_one_row_twice_is_right(line):
+    assert derive.check("embedding", f"dtable = torch.zeros_like(table)\n{line}").right

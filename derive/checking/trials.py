@@ -56,12 +56,13 @@ class Trial:
 
     def claims_the_same(self, reading: Reading, shapes: Shapes) -> bool:
         """Whether a reading in other shapes says the same: it is the same mathematics, and what is
-        proved of one is proved of the other.
+        proved of one is proved of the other. What is wrong may be right where a size is 1.
         """
+        if not self.fits or not (self.is_right or all(shapes.bound.values())):
+            return False
         mine = {c.of.name: c for c in self.reading.claims}
         return (
-            self.fits
-            and [c.of.name for c in reading.claims] == [*mine]
+            [c.of.name for c in reading.claims] == [*mine]
             and all(
                 c.misaligned is None
                 and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
