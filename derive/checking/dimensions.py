@@ -18,10 +18,10 @@ from derive.chain.chain import adjoint_of, derive_chain
 from derive.language.errors import NotationError
 from derive.language.nodes import Reduction
 from derive.language.symbols import Axes, Axis, Tensor
-from derive.reading.values import shape_text
 from derive.notation.composition import translated
 from derive.notation.definition import Definition, Ignoring
 from derive.notation.splicing import spliced
+from derive.reading.values import shape_text
 
 COUNTS = (1, 2, 3, 0)  # of the dimensions that are tried, the likeliest first
 MOST = 16  # ways together, where there are several

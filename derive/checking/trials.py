@@ -61,14 +61,11 @@ class Trial:
         if not self.fits or not (self.is_right or all(shapes.bound.values())):
             return False
         mine = {c.of.name: c for c in self.reading.claims}
-        return (
-            [c.of.name for c in reading.claims] == [*mine]
-            and all(
-                c.misaligned is None
-                and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
-                and self.shapes.same(mine[c.of.name].given, shapes, c.given)
-                for c in reading.claims
-            )
+        return [c.of.name for c in reading.claims] == [*mine] and all(
+            c.misaligned is None
+            and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
+            and self.shapes.same(mine[c.of.name].given, shapes, c.given)
+            for c in reading.claims
         )
 
 
