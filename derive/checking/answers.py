@@ -97,8 +97,8 @@ class Answer:
 class Answers:
     """The answers in the order of the lines; ``single`` where the text was one formula.
 
-    ``shapes`` are those that the text was read in, where inputs may have any number of dimensions,
-    ``other_shapes`` what came of others that it fits.
+    ``shapes`` are those that decided, where inputs may have any number of dimensions,
+    ``other_shapes`` what came of others; ``in_every_shape`` says that this is the same.
     """
 
     definition: Definition
@@ -106,6 +106,7 @@ class Answers:
     single: bool = True
     shapes: str = ""
     other_shapes: tuple[str, ...] = ()
+    in_every_shape: bool = True
     outcome: Outcome = field(init=False)
 
     def __post_init__(self):

@@ -15,6 +15,7 @@ def json_of(verdict: Answers) -> dict:
         "status": verdict.status,
         "shapes": verdict.shapes,
         "other_shapes": list(verdict.other_shapes),
+        "in_every_shape": verdict.in_every_shape,
         "gradients": [_answer_as_data(answer) for answer in verdict.answers],
     }
 

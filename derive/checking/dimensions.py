@@ -8,17 +8,20 @@ number of dimensions, with the axes that they are in the place of the `Axes`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from sympy import Expr, Integer, Mul
 
-from derive.chain.chain import adjoint_of
+from derive.chain.chain import adjoint_of, derive_chain
 from derive.language.errors import NotationError
+from derive.language.nodes import Reduction
 from derive.language.symbols import Axes, Axis, Tensor
 from derive.notation.composition import translated
 from derive.notation.definition import Definition, Ignoring
 from derive.notation.splicing import spliced
+from derive.reading.values import shape_text
 
 COUNTS = (1, 2, 3, 0)  # of the dimensions that are tried, the likeliest first
 MOST = 16  # ways together, where there are several
@@ -28,14 +31,34 @@ LATER = {2: ("H", "W"), 3: ("D", "H", "W")}
 
 @dataclass(frozen=True)
 class Shapes:
-    """A forward with certain axes in the place of each `Axes`: those in ``bound``.
-
-    ``words`` say it, '' where nothing is open; ``sizes`` are names of sizes that no axis has.
+    """A forward with certain axes in the place of each `Axes` that was ``declared``: those in
+    ``bound``. ``sizes`` are names of sizes that no axis has.
     """
 
     definition: Definition
-    bound: Mapping[Axis, tuple[Axis, ...]] = field(default_factory=dict)
-    words: str = ""
+    declared: Definition
+    bound: Mapping[Axis, tuple[Axis, ...]]
+
+    @property
+    def words(self) -> str:
+        """``x is (B, T, C)``, of an input with each `Axes`; '' where nothing is open."""
+        told, open_axes = [], set(self.bound)
+        for mine, theirs in zip(self.definition.inputs, self.declared.inputs, strict=True):
+            if open_axes & set(theirs.home):
+                told.append(f"{mine.name} is {shape_text(mine.home)}")
+                open_axes -= set(theirs.home)
+        return ", ".join(told)
+
+    @cached_property
+    def is_degenerate(self) -> bool:
+        """Whether an `Axes` has no dimension that a formula counts on: it leads, so that every
+        other dimension has another number without it, or it is summed over on its own. What is
+        right there alone is a formula that forgot it.
+        """
+        absent = [axis for axis, axes in self.bound.items() if not axes]
+        return any(_leads(self.declared, axis) for axis in absent) or bool(
+            absent and {(axis,) for axis in absent} & _reduced(self.declared)
+        )
 
     @property
     def sizes(self) -> dict[str, Expr]:
@@ -63,12 +86,11 @@ def shapes_of(definition: Definition) -> Iterator[Shapes]:
             axis: _axes(definition, axis, count)
             for axis, count in zip(open_axes, counts, strict=True)
         }
-        words = ", ".join(_words(axis, axes) for axis, axes in bound.items())
         if all(count == 1 for count in counts):
-            yield Shapes(definition, bound, words)
+            yield Shapes(definition, definition, bound)
             continue
         try:
-            yield Shapes(_spread(definition, bound), bound, words)
+            yield Shapes(_spread(definition, bound), definition, bound)
         except NotationError:  # the mathematics needs one axis there
             continue
 
@@ -77,9 +99,8 @@ def _axes(definition: Definition, axis: Axis, count: int) -> tuple[Axis, ...]:
     """The axes in the place of ``axis``, with names that are free."""
     if count < 2:
         return (axis,) * count
-    leads = any(t.home[:1] == (axis,) for t in definition.inputs)
     taken = {other.name for other in definition.axes} | set(definition.position)
-    names = (LEADING if leads else LATER)[count]
+    names = (LEADING if _leads(definition, axis) else LATER)[count]
     if taken & {*names, *map(str.lower, names)}:
         names = [f"{axis}_{i + 1}" for i in range(count)]
     return tuple(map(Axis, names))
@@ -90,12 +111,16 @@ def _flat(axis: Axis) -> Axis:
     return Axis(axis.name)
 
 
-def _words(axis: Axis, axes: tuple[Axis, ...]) -> str:
-    if not axes:
-        return f"no dimension for {axis}"
-    if len(axes) == 1:
-        return f"{axis} as one dimension"
-    return f"{axis} as ({', '.join(one.name for one in axes)})"
+def _leads(definition: Definition, axis: Axis) -> bool:
+    """Whether it is the first dimension of an input."""
+    return any(t.home[:1] == (axis,) for t in definition.inputs)
+
+
+def _reduced(definition: Definition) -> set[tuple[Axis, ...]]:
+    """The axes that are reduced together, in the forward or in a gradient."""
+    expressions = [s.expression for s in definition.statements]
+    expressions += [adjoint.expression for adjoint in derive_chain(definition).adjoints]
+    return {node.axes for e in expressions for node in e.atoms(Reduction)}
 
 
 def _for_all(definition: Definition, bound) -> dict[Axis, tuple[Axis, ...]]:

@@ -40,23 +40,28 @@ def text_of(verdict: Answers) -> str:
     for answer in verdict.answers:
         if verdict.single or answer.outcome not in ("right", "narrower"):
             lines += [f"{INDENT * (not verdict.single)}{line}" for line in _details(answer)]
-    if verdict.shapes:
-        lines.append(f"read with {verdict.shapes}")
-        lines += [f"{INDENT}with {words}" for words in verdict.other_shapes]
+    indent = ""
+    if verdict.shapes and verdict.in_every_shape:
+        lines.append(f"read where {verdict.shapes}")
+        indent = INDENT
+    lines += [f"{indent}where {words}" for words in verdict.other_shapes]
     return "\n".join(lines)
 
 
 def _headline(verdict: Answers) -> Iterator[str]:
     forward = verdict.definition.snake
+    shapes = "" if verdict.in_every_shape else verdict.shapes
     if verdict.single:
         answer = verdict.answers[0]
-        yield f"{_outcome(answer)}: {answer.name} of {forward}{_under(answer)}"
+        yield f"{_outcome(answer, shapes)}: {answer.name} of {forward}{_under(answer)}"
         return
-    wrong = verdict.first_wrong
+    wrong, where = verdict.first_wrong, shapes and f" where {shapes}"
     if wrong is not None:
-        yield f"wrong: the first wrong gradient of {forward} is {wrong.name}, line {wrong.line}"
+        first = f"the first wrong gradient of {forward} is {wrong.name}, line {wrong.line}"
+        yield f"wrong{where}: {first}"
     else:
-        yield f"{verdict.outcome}: {len(verdict.answers)} gradients of {forward}"
+        gradients = _counted(len(verdict.answers), "gradient")
+        yield f"{verdict.outcome}{where}: {gradients} of {forward}"
     width = max(len(a.name) for a in verdict.answers)
     for answer in verdict.answers:
         state = _outcome(answer)
@@ -69,10 +74,15 @@ def _headline(verdict: Answers) -> Iterator[str]:
         yield f"{INDENT}for {condition}"
 
 
-def _outcome(answer: Answer) -> str:
-    if answer.narrowing is None:
-        return answer.outcome
-    return f"right where {answer.narrowing}; torch gives NaN elsewhere"
+def _outcome(answer: Answer, shapes: str = "") -> str:
+    """``right``, and where: in which ``shapes``, and for which data."""
+    narrowing = answer.narrowing and f"{answer.narrowing}; torch gives NaN elsewhere"
+    where = ", ".join(filter(None, (shapes, narrowing)))
+    return f"{'right' if narrowing else answer.outcome}{where and f' where {where}'}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _under(answer: Answer) -> str:
@@ -166,7 +176,8 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
     for difference in shown:
         yield in_words(difference)
     if len(comparison.differences) > len(shown):
-        yield f"and {len(comparison.differences) - len(shown)} more terms differ"
+        left = len(comparison.differences) - len(shown)
+        yield f"and {_counted(left, 'more term')} differ{'s' * (left == 1)}"
     if comparison.outside != 1 and shown:
         yield f"(terms of what stands in the brackets of {answer.name} = {outside}*( ... ))"
 

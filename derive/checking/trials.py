@@ -32,7 +32,7 @@ class Trial:
 
     @property
     def in_words(self) -> str:
-        """``N as (B, T): wrong``"""
+        """``x is (B, T, C): wrong``"""
         if self.verdict is None:
             return f"{self.shapes.words}: {self.problem.problem}"
         if not self.fits:
@@ -40,20 +40,32 @@ class Trial:
             return f"{self.shapes.words}: {misaligned.problem}"
         return f"{self.shapes.words}: {self.verdict.outcome}"
 
+    @property
+    def is_right(self) -> bool:
+        return self.verdict is not None and self.verdict.outcome in ("right", "narrower")
+
+    @property
+    def decides(self) -> bool:
+        """Whether the text can be meant so, and is then right or wrong for all.
+
+        Of the shapes of no dimension only those do that leave the mathematics as it is.
+        """
+        if self.shapes.is_degenerate or self.verdict is None:
+            return False
+        return self.fits_well or (self.fits and self.is_right)
+
     def claims_the_same(self, reading: Reading, shapes: Shapes) -> bool:
         """Whether a reading in other shapes says the same: it is the same mathematics, and what is
-        proved of one is proved of the other.
+        proved of one is proved of the other. What is wrong may be right where a size is 1.
         """
+        if not self.fits or not (self.is_right or all(shapes.bound.values())):
+            return False
         mine = {c.of.name: c for c in self.reading.claims}
-        return (
-            self.fits
-            and [c.of.name for c in reading.claims] == [*mine]
-            and all(
-                c.misaligned is None
-                and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
-                and self.shapes.same(mine[c.of.name].given, shapes, c.given)
-                for c in reading.claims
-            )
+        return [c.of.name for c in reading.claims] == [*mine] and all(
+            c.misaligned is None
+            and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
+            and self.shapes.same(mine[c.of.name].given, shapes, c.given)
+            for c in reading.claims
         )
 
 
@@ -81,18 +93,25 @@ def tried(
 
 
 def verdict_of(trials: Sequence[Trial]) -> Verdict:
-    """The verdict in the first shape in which the text is right; else the first that was
-    understood. It says which, and what came of the others. Raises `QuestionError`.
+    """The verdict in the likeliest shape that the text can be meant in: the first one that it fits;
+    where it fits none, in the shape that was declared. It says which, and what came of the others.
+    Raises `QuestionError` where it was understood in none.
     """
-    understood = [trial for trial in trials if trial.verdict]
-    if not understood:
+    best = next((trial for trial in trials if trial.decides), None) or next(
+        (trial for trial in trials if trial.verdict and not trial.shapes.is_degenerate), None
+    )
+    if best is None:
         raise trials[0].problem
-    well = [t for t in understood if t.fits_well or t is trials[0]]
-    right = [t for outcome in ("right", "narrower") for t in well if t.verdict.outcome == outcome]
-    best = (right or understood)[0]
-    others = [
-        trial.in_words
-        for trial in trials
-        if trial is not best and (trial.fits_well or (right and trial is trials[0]))
-    ]
-    return replace(best.verdict, shapes=best.shapes.words, other_shapes=tuple(others))
+    others = [t for t in trials if t is not best and _counts(t, best)]
+    said = best.verdict.outcome
+    return replace(
+        best.verdict,
+        shapes=best.shapes.words,
+        other_shapes=tuple(trial.in_words for trial in others),
+        in_every_shape=all(t.verdict is not None and t.verdict.outcome == said for t in others),
+    )
+
+
+def _counts(trial: Trial, best: Trial) -> bool:
+    """Whether it is worth saying what came of a trial: the text fits, or is right in others."""
+    return trial.fits_well or (best.is_right and not trial.shapes.is_degenerate)

@@ -49,6 +49,7 @@ class Said:
             verdict.single,
             verdict.shapes,
             verdict.other_shapes,
+            verdict.in_every_shape,
         )
 
     def _answer(self, answer: Answer) -> Answer:

@@ -13,7 +13,7 @@ from sympy import Expr, Mul, Piecewise
 from derive.language.choices import zero_unless
 from derive.language.kept_labels import Kept, with_ignored
 from derive.language.nodes import OneHot, summed
-from derive.language.symbols import Axis, Tensor
+from derive.language.symbols import Axis, Tensor, axes_of
 from derive.reading.broadcasting import aligned, matched, multiplied
 from derive.reading.operations.entries import Operation, entry, position
 from derive.reading.operations.shaping import axis_of_size
@@ -135,7 +135,8 @@ def written(
 ) -> Value:
     """``x`` with ``value`` at the entries ``x[index]``: put there, or added.
 
-    Raises `Refusal` where an entry may be met twice, unless ``repeats`` says that each counts.
+    Where an entry may be met twice, unless ``repeats`` says that each counts, torch keeps one of
+    what is written: a `Mismatch` where these differ, else a `Refusal`.
     """
     space.by_position = True
     own, labels = _indexed(x, index)
@@ -155,14 +156,23 @@ def written(
     where = Mul(*(hot(at[place], _axis(chosen[own[place]], x)) for place in places))
     loose = [chosen[label] for label in kept if label not in own and chosen[label] is not None]
     if loose and not repeats:
-        raise Refusal(
-            "entries with the same index are written once here, not added",
+        raise _written_once(
+            axes_of(new) & set(loose),
             "add them with index_add_(0, index, values), or index_put_(..., accumulate=True)",
         )
     more = summed(where * new, loose, space.size)
     result = e + more if accumulate else e * (1 - where) + more
     extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
     return space.made(result, tuple(chosen[label] for label in own), extent)
+
+
+def _written_once(lost: set[Axis], remedy: str) -> Refusal | Mismatch:
+    """Entries with the same index, of which one counts; they differ along the axes ``lost``."""
+    if lost:
+        along = ", ".join(sorted(axis.name for axis in lost))
+        problem = f"of entries along {along} with the same index torch keeps one and drops the rest"
+        return Mismatch(problem, remedy)
+    return Refusal("entries with the same index are written once here, not added", remedy)
 
 
 # The methods that take an index
@@ -207,7 +217,8 @@ def _scatter_add(space: Space, input: Value, dim: Value, index: Value, src: Valu
 def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: bool) -> Value:
     place, own, at = _beside(space, x, dim, indices(index, "the index"))
     if index.dims[place] is not None and not accumulate:
-        raise Refusal("several entries go to one row", "write scatter_add")
+        lost = {axis for axis in (index.dims[place],) if axis in value.dims}
+        raise _written_once(lost, "write scatter_add")
     if value.dims and [space.size(a) for a in value.dims] != [space.size(a) for a in index.dims]:
         raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must agree")
     operands = [(x, own), (index, at), (value, at if value.dims else [])]
