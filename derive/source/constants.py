@@ -10,6 +10,7 @@ import operator
 import re
 import sys
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from types import FrameType, ModuleType
@@ -21,6 +22,7 @@ from derive.language.float_range import exact_number
 from derive.source.class_source import MISSING, children, file_tree, parsed
 
 DECIMAL = re.compile(r"(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[+-]?\d+)?", re.IGNORECASE)
+FEW = 12  # digits of a number that is typed; what is calculated and rounded has more
 NEAR = 8  # units in the last place, which Python may lose on the way to a number
 LARGEST_POWER = 1000  # Python holds the value, but not we all of its digits
 MOST_NAMES = 50  # that are followed from one line
@@ -135,9 +137,8 @@ class Constants:
             return NAMED[node.attr]
         if isinstance(value, int):
             return Integer(value)
-        found = [self.evaluated(d, of) for of, d in self._definitions(node, file)]
-        e = nearest([e for e in found if e is not None], value)
-        return exact_number(value) if e is None else e
+        found = [e for of, d in self._definitions(node, file) for e in self._parts(d, of)]
+        return nearest(found, value) or decimal_of(value)
 
     def _definitions(self, node, file: File) -> list[tuple[File, ast.AST]]:
         """What stands right of the ``=`` wherever the name is assigned, in its own module."""
@@ -213,9 +214,8 @@ class File:
                         yield from where.definitions(alias.name)
                 continue
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if node.value is not None and any(
-                isinstance(t, ast.Name) and t.id == name for t in targets
-            ):
+            names = (n for target in targets for n in ast.walk(target))
+            if node.value and any(isinstance(n, ast.Name) and n.id == name for n in names):
                 yield self, node.value
 
     def _imported(self, node: ast.ImportFrom, name: str) -> Iterator[tuple[File, ast.AST]]:
@@ -232,6 +232,12 @@ def nearest(found: list[Expr], value: float) -> Expr | None:
     distances = [(abs(_float(e) - value), i) for i, e in enumerate(found)]
     distance, i = min(distances, default=(math.inf, 0))
     return found[i] if distance <= NEAR * math.ulp(value) else None
+
+
+def decimal_of(value: float) -> Expr | None:
+    """A number of few digits, which is what was typed; None of one that was calculated."""
+    digits = Decimal(repr(float(value))).normalize().as_tuple().digits
+    return exact_number(value) if len(digits) <= FEW else None
 
 
 @lru_cache(maxsize=1024)

@@ -20,10 +20,8 @@ from sympy.core.sympify import _convert_numpy_types, _sympy_converter, converter
 
 from derive.language.errors import MATH, NotationWarning, Place, said
 from derive.language.float_range import exact_number
-from derive.source.constants import Constants
+from derive.source.constants import Constants, decimal_of
 
-DIGITS = 15  # that every decimal keeps in float64
-FEW = 12  # digits of a number: what is calculated and rounded has more
 OURS = f"{MATH.parent}"
 
 
@@ -31,16 +29,18 @@ def as_typed(value: float | Decimal | Float) -> Expr:
     """The number that was written for ``value``, which met a formula on a line that runs now; with
     a `NotationWarning` where it was calculated, rounded, and nothing tells from what.
     """
-    known = isinstance(value, (float, Float))
-    number = exact_number(value) if known else Rational(str(value))
-    if _digits(number) <= FEW:
-        return number
+    if isinstance(value, (float, Float)):
+        typed, number = decimal_of(float(value)), exact_number(value)
+    else:
+        typed = number = Rational(str(value))
+    if typed is not None:
+        return typed
     lines = list(_lines_of_users())
     for frame in lines:
         found = Constants(frame).equal_to(float(value))
         if found is not None:
             return found
-    if lines and _digits(number) > DIGITS:
+    if lines and number == Rational(repr(float(value))):
         _warn(value, lines[0])
     return number
 
@@ -64,12 +64,6 @@ def _converted(value, of: type, kind: type) -> Expr:
         return as_typed(value)
     usual = _sympy_converter.get(of, _convert_numpy_types)
     return usual(value)
-
-
-def _digits(number: Rational) -> int:
-    """How many digits a decimal has."""
-    decimal = Decimal(int(number.p)) / Decimal(int(number.q))
-    return len(decimal.normalize().as_tuple().digits)
 
 
 def _frames(kind: type | None = None) -> Iterator[tuple[FrameType, bool]]:
