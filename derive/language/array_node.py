@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import Expr, Piecewise
+from sympy import Expr, Float, Piecewise, sympify
 
 from derive.language.declarations import Declaration
 from derive.language.errors import NotationError
@@ -104,7 +104,8 @@ def expression_of(value, where: str) -> Expr:
             f"{where} of {value!r}: that is not an expression",
             "write it in tensors and SymPy functions",
         )
-    return value if isinstance(value, Expr) else exact_number(value)
+    e = sympify(value)
+    return exact_number(e) if isinstance(e, Float) else e
 
 
 def check_carried(node: str, operand: Expr, axes, written: str = "") -> None:

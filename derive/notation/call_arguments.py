@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from derive.language.declarations import Declaration
 from derive.language.errors import NotationError
 from derive.language.float_range import exact_number
 from derive.language.symbols import Axes, Axis, Tensor, axes_of, tensors_in
+from derive.source.typed_numbers import as_typed
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Signature:
             value._operator()
         e = value
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            e = exact_number(value)
+            e = as_typed(value) if isinstance(value, float) else Integer(value)
         elif not isinstance(value, Expr):
             raise NotationError(f"{self}: {value!r} is no tensor for {name}", "pass a tensor")
         if name in self.scalars and axes_of(e):

@@ -42,6 +42,7 @@ from derive.notation.statements import (
     without_marks,
 )
 from derive.source.class_reading import ClassReading
+from derive.source.typed_numbers import note_bodies
 from derive.source.written import Written
 
 
@@ -62,6 +63,7 @@ class ClassBody(dict):
 
     def __init__(self, name: str = ""):
         super().__init__()
+        note_bodies(ClassBody)
         self.name = name
         self.reading: ClassReading | None = None  # none where nothing is written, as in a loop
         self.vanished: list[Vanished] = []

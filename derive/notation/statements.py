@@ -34,9 +34,9 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.language.choices import Compared
 from derive.language.errors import NotationError
-from derive.language.float_range import exact_number
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
+from derive.source.typed_numbers import as_typed
 
 UNDEFINED = (nan, zoo, oo, -oo, I)
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
@@ -182,7 +182,7 @@ def without_marks(e):
 
 def in_notation(e: Expr) -> Expr:
     """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
-    e = e.replace(lambda n: isinstance(n, Float), exact_number)
+    e = e.replace(lambda n: isinstance(n, Float), as_typed)
     e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
     return e.replace(lambda n: isinstance(n, (PointwiseMax, PointwiseMin)), _choice)
 

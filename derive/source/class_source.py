@@ -59,7 +59,7 @@ def file_tree(code: CodeType, module: dict) -> ast.Module:
     tree = read_already.get(code.co_filename)
     if tree is None:
         linecache.checkcache(code.co_filename)
-        tree = _parsed("".join(linecache.getlines(code.co_filename, module)))
+        tree = parsed("".join(linecache.getlines(code.co_filename, module)))
     return tree
 
 
@@ -122,7 +122,7 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> ast.Module:
+def parsed(text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # not what was compiled

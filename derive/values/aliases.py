@@ -13,11 +13,15 @@ from derive.language.nodes import ArrayNode, Reduction, along
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition, Statement
 
+LARGEST_DIVISOR = 64  # of a sum of fractions that is written as a fraction of whole terms
+
 
 def number_apart(e: Expr) -> tuple[Expr, Expr]:
     """``e`` as a positive number times what is more than a tensor, or as 1 times itself."""
     number, rest = e.primitive() if isinstance(e, Add) else e.as_coeff_Mul(rational=True)
     whole = e / abs(number) if isinstance(e, Mul) else rest
+    if isinstance(e, Add) and number.q > LARGEST_DIVISOR:
+        return S.One, e  # 10**16 times what was typed as decimals
     plain = isinstance(whole, Tensor) or isinstance(-whole, Tensor) or is_constant(whole)
     return (S.One, e) if plain else (abs(number), whole)
 

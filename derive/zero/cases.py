@@ -32,6 +32,7 @@ from sympy import Sum as SymbolicSum
 from sympy.core.relational import Relational
 
 from derive.language.choices import replaced_finally
+from derive.language.symbols import divisors_in
 from derive.zero.independent_parts import apart, independent, under_one_sum
 
 MOST_CASES = 60  # of one expression, so that the test ends
@@ -95,6 +96,8 @@ def _vanishes(e: Expr, test: SignTest) -> bool:
                 continue
             for side in alike:
                 edge = between or (len(sides) > 1 and side == 0)
+                if edge and side == 0 and _divides_by(case, asked, test):
+                    continue
                 now = {**signs, asked: (side,)}
                 at_edges = [(chosen, now)]
                 if side == 0 and (continued := _continued(case, asked, met)) is not None:
@@ -103,6 +106,17 @@ def _vanishes(e: Expr, test: SignTest) -> bool:
                     at_edges = _at_the_edges(chosen, now, asked, test)
                 open_cases.extend((e, s, edge) for e, s in at_edges)
     return True
+
+
+def _divides_by(e: Expr, zero: Expr, test: SignTest) -> bool:
+    """Whether ``e`` divides by something that is 0 where ``zero`` is, whatever is chosen there: a
+    factor of 0 would hide it from SymPy.
+    """
+    known: Signs = {zero: (0,)}
+    always = _chosen(e, zero, 0, kinds=(Relational,)).replace(
+        lambda node: isinstance(node, Piecewise), lambda node: Dummy(real=True)
+    )
+    return any(_implied(expand(d), known, test) == 0 for d in divisors_in(always))
 
 
 def _first_asked(e: Expr) -> Expr | None:
@@ -170,14 +184,17 @@ def _is_nothing(e: Expr, test: SignTest) -> bool:
     return e == 0 or (e.has(exp, log) and not e.has(*CHOOSING) and test.is_zero(e))
 
 
-def _chosen(e: Expr, asked: Expr, side: int, bars: int | None = None) -> Expr:
+def _chosen(
+    e: Expr, asked: Expr, side: int, bars: int | None = None, kinds=(Relational, Abs, sign)
+) -> Expr:
     """``e`` where ``asked`` has the sign ``side``; no number where SymPy would compare infinity.
 
     ``bars`` is the sign with which absolute values of it are written: at 0 both say the same.
+    ``kinds`` are the nodes that are chosen for.
     """
     bars = side if bars is None else bars
     made: dict = {}
-    for node in e.atoms(Relational, Abs, sign):
+    for node in e.atoms(*kinds):
         if any(arg.has(*CHOOSING) for arg in node.args):
             continue
         inside = _asked(node)

@@ -2,7 +2,7 @@
 gradients.
 
 Everything that is not rational becomes an indeterminate: an exponential of each term of an
-exponent, a root with its defining relation ``R**q = base``, a logarithm, a sign with ``s**2 = 1``,
+exponent, a root with its defining relation ``R**q = base``, a logarithm, a sign with ``s**3 = s``,
 a condition with ``c**2 = c``. What remains is a rational function of independent indeterminates,
 and that is zero when its expanded numerator is.
 
@@ -13,7 +13,7 @@ numerator did not reduce to zero; for functions with relations that are not mode
 
 from __future__ import annotations
 
-from sympy import Abs, Add, Expr, Piecewise, Symbol, cosh, exp, expand, sign, sinh, tanh
+from sympy import Abs, Add, Expr, Mul, Piecewise, Symbol, cosh, exp, expand, sign, sinh, tanh
 
 from derive.zero.cases import SignTest, vanishes_by_cases
 from derive.zero.fractions import Budget, Fractions, TooLarge
@@ -167,8 +167,11 @@ class ZeroTest(Indeterminates):
         return bool(self.fingerprints.of(e)) and self.roots.keys().isdisjoint(e.free_symbols)
 
     def _reduced(self, polynomial):
-        """The polynomial modulo s**2 = 1, c**2 = c, and the relations of indicators."""
+        """The polynomial modulo s**2 = 1, c**2 = c, k*u = u where k is 1 unless u is 0, and the
+        relations of indicators.
+        """
         symbols = polynomial.ring.symbols
+        beside = self._factors_beside(symbols)
         special = [(i, s) for i, s in enumerate(symbols) if self._is_one_of_two(s)]
         if not special:
             return polynomial
@@ -180,6 +183,8 @@ class ZeroTest(Indeterminates):
                 if not powers[i]:
                     continue
                 powers[i] = powers[i] % 2 if s in self.signs else 1
+                if i in beside and all(map(monomial.__getitem__, beside[i])):
+                    powers[i] = 0
                 if isinstance(s, Indicator):
                     alive = alive and s.group not in groups
                     groups.add(s.group)
@@ -190,6 +195,17 @@ class ZeroTest(Indeterminates):
             if coefficient:
                 result[key] = coefficient
         return result
+
+    def _factors_beside(self, symbols) -> dict[int, list[int]]:
+        """By the place of a symbol that is 1 unless a product is 0: the places of its factors."""
+        place = {s: i for i, s in enumerate(symbols)}
+        found = {}
+        for mark in place.keys() & self.nonzero.keys():
+            factors = Mul.make_args(self.nonzero[mark])
+            bases = [factor.as_base_exp()[0] for factor in factors if not factor.is_number]
+            if bases and all(base in place for base in bases):
+                found[place[mark]] = [place[base] for base in bases]
+        return found
 
     def _root_with_power(self, polynomial) -> Symbol | None:
         """The last root R that the polynomial has to a power of R**q or more."""

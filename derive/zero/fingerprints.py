@@ -15,7 +15,8 @@ PRIME = 2**61 - 1  # so large that unlike numbers are never equal modulo it by c
 
 class Fingerprints:
     """Of expressions in indeterminates: ``definitions`` has those that stand for a value; of
-    ``signs`` and ``conditions`` more is known.
+    ``signs`` and ``conditions`` more is known, and those that are 1 unless a number is 0 are
+    ``ones``.
     """
 
     def __init__(
@@ -23,8 +24,10 @@ class Fingerprints:
         definitions: Mapping[Symbol, Expr],
         signs: Collection[Symbol],
         conditions: Collection[Symbol],
+        ones: Collection[Symbol] = (),
     ):
         self.definitions, self.signs, self.conditions = definitions, signs, conditions
+        self.ones = ones
         self.marks: dict[Expr, int | None] = {}
         self.picked: dict[str, int] = {}  # the place of the indicator that is 1
         self.random = random.Random(0)
@@ -70,6 +73,8 @@ class Fingerprints:
         """A number that ``symbol`` may stand for: of the indicators of a group one is 1 at most."""
         if symbol in self.signs:
             return self.random.choice((1, PRIME - 1))
+        if symbol in self.ones:
+            return 1
         if isinstance(symbol, Indicator):
             return int(self.picked.setdefault(symbol.group, symbol.place) == symbol.place)
         return self.random.randrange(2 if symbol in self.conditions else PRIME)

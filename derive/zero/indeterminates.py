@@ -1,8 +1,9 @@
 """What is not rational becomes an indeterminate: expressions as rational functions of those.
 
 An exponential of each term of an exponent, a root with its defining relation ``R**q = base``, a
-logarithm, a sign with ``s**2 = 1``, a condition with ``c**2 = c``, an indicator of a group of which
-one at most is 1. Equal arguments share an indeterminate, whatever they are written like.
+logarithm, a sign as ``s*k`` with ``s**2 = 1`` and ``k**2 = k`` (0 where it is 0), a condition with
+``c**2 = c``, an indicator of a group of which one at most is 1. Equal arguments share an
+indeterminate, whatever they are written like.
 """
 
 from __future__ import annotations
@@ -79,8 +80,11 @@ class Indeterminates:
         self.order: list[Symbol] = []
         self.signs: set[Symbol] = set()
         self.conditions: set[Symbol] = set()
+        self.nonzero: dict[Symbol, Expr] = {}  # 1 where the expression is not 0, else 0
         self.shares: dict[Expr, int] = {}
-        self.fingerprints = Fingerprints(self.definitions, self.signs, self.conditions)
+        self.fingerprints = Fingerprints(
+            self.definitions, self.signs, self.conditions, self.nonzero
+        )
 
     def _note_shares(self, e: Expr) -> bool:
         """The common denominator of the powers in which every base, and every term of an
@@ -210,7 +214,20 @@ class Indeterminates:
             self.signs.add(symbol)
         if isinstance(e, Abs):
             return symbol * self.rational(-e.args[0] if flip else e.args[0])
-        return self.rational(indicators) * (-symbol if flip else symbol)
+        return self.rational(indicators) * self._nonzero(e.args[0]) * (-symbol if flip else symbol)
+
+    def _nonzero(self, e: Expr) -> Expr:
+        """1 where no factor of ``e`` is 0, else 0: a sign is one of 1 and -1 times that."""
+        marks = []
+        for factor in Mul.make_args(factor_terms(e) if isinstance(e, (Add, Mul)) else e):
+            base = factor.as_base_exp()[0]
+            if isinstance(factor, Indicator) or base.is_nonzero or is_positive(base):
+                continue
+            base = -base if base.could_extract_minus_sign() else base
+            mark = self._generator(("nonzero",), (base,))
+            self.nonzero.setdefault(mark, self.rational(base))
+            marks.append(mark)
+        return Mul(*marks)
 
     def _choice(self, e: Piecewise) -> Expr:
         if not isinstance(whole := without_gap(e), Piecewise):
@@ -246,7 +263,8 @@ class Indeterminates:
 
     def _is_one_of_two(self, symbol: Symbol) -> bool:
         """Whether a symbol stands for a sign, a condition or an indicator: of two numbers one."""
-        return symbol in self.signs or symbol in self.conditions or isinstance(symbol, Indicator)
+        kinds = (self.signs, self.conditions, self.nonzero)
+        return isinstance(symbol, Indicator) or any(symbol in kind for kind in kinds)
 
 
 def _in_exponentials(e: Expr) -> Expr:
