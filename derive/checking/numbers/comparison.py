@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from sympy import Expr
 
@@ -11,6 +12,7 @@ from derive.chain.chain import Chain, adjoint_of
 from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.exact_numbers import Exact
+from derive.checking.numbers.points import RANGES, Drawing, generic_point
 from derive.checking.numbers.residues import Residues
 from derive.checking.numbers.tables import UNDEFINED, Index
 from derive.language.symbols import Tensor, tensors_in
@@ -84,6 +86,7 @@ class Question:
     chain: Chain
     of: Tensor
     claimed: Expr
+    usual: dict = field(default_factory=dict, compare=False, repr=False)  # `_usual_ties` by sizes
 
     def compared(
         self,
@@ -94,31 +97,61 @@ class Question:
     ) -> Comparison:
         """Both at a point, the claim in an arithmetic of its own if one is named.
 
-        Raises `Unevaluable`.
+        Whether there is a kink is asked of the gradient: a claim that says otherwise for an x of 17
+        is wrong there, if nothing else changes at 17. Raises `Unevaluable`.
         """
         evaluation = Evaluation(self.chain, point, arithmetic, limit)
         home = self.of.home
         expected = evaluation.entries_or_undefined(adjoint_of(self.of), home)
+        at_kink = evaluation.at_kink or evaluation.ties > self._usual_ties(point, evaluation.ties)
         claim = evaluation
         if of_claim is not None:
             claim = Evaluation(self.chain, point, of_claim, limit)
         got = claim.entries_or_undefined(self.claimed, home)
-        at_kink = evaluation.at_kink or claim.at_kink
         operations = evaluation.operations + (claim.operations if claim is not evaluation else 0)
         scale = 1 if isinstance(arithmetic, Exact) else evaluation.largest
         return Comparison(of_claim or arithmetic, expected, got, at_kink, operations, scale)
 
+    def _usual_ties(self, point: Point, ties: int) -> int:
+        """How many equals conditions of the gradient ask for at random data of the same sizes: not
+        asked where there are no ``ties``.
+        """
+        if ties and point.sizes not in self.usual:
+            definition, chosen = self.chain.definition, dict(point.sizes)
+            sizes = {a: chosen[a.name] for a in definition.independent_axes}
+            found = [0]
+            for kind in range(len(RANGES)):
+                drawn = generic_point(definition, self.chain.upstream, sizes, {}, Drawing(0, kind))
+                evaluation = Evaluation(self.chain, drawn, Floating(), MOST_OPERATIONS)
+                with suppress(Unevaluable):
+                    evaluation.entries_or_undefined(adjoint_of(self.of), self.of.home)
+                    found.append(evaluation.ties)
+            self.usual[point.sizes] = max(found)
+        return self.usual.get(point.sizes, 0) if ties else 0
+
     def statements(self) -> list[Tensor]:
         """The statements that the gradient and the claim are computed from, in their order."""
+        read = self.read_by([adjoint_of(self.of), self.claimed])
+        return [s.tensor for s in self.chain.definition.statements if s.tensor in read]
+
+    def formulas(self) -> list[Expr]:
+        """The claim, and all that it and the gradient are computed from."""
+        read = self.read_by([adjoint_of(self.of), self.claimed])
+        named = [(s.tensor, s.expression) for s in self.chain.definition.statements]
+        named += [(a.tensor, a.expression) for a in self.chain.adjoints]
+        return [self.claimed, *(e for t, e in named if t in read)]
+
+    def read_by(self, formulas: Iterable[Expr]) -> set[Tensor]:
+        """The tensors that ``formulas`` are computed from, however indirectly."""
         definition = self.chain.definition
-        read, unread = set(), {adjoint_of(self.of), *tensors_in(self.claimed)}
+        read, unread = set(), {t.at_home for e in formulas for t in tensors_in(e)}
         while unread:
-            t = unread.pop().at_home
+            t = unread.pop()
             read.add(t)
             known = self.chain.by_name if t.role == "adjoint" else definition.by_name
             if t.name in known:
                 unread |= {s.at_home for s in tensors_in(known[t.name].expression)} - read
-        return [s.tensor for s in definition.statements if s.tensor in read]
+        return read
 
 
 def largest_difference(chain: Chain, of: Tensor, claimed: Expr, points: Sequence[Point]) -> float:

@@ -9,7 +9,8 @@ numbers, or None.
    computed from are chosen otherwise, so that roots and exponentials come out;
 3. *less to read*: every entry in turn is made simpler, as long as the difference stays;
 4. where 2 finds nothing, 3 starts from the random data, and the numbers may be irrational;
-5. *confirmed*: SymPy's own derivative on explicit scalars is what is expected.
+5. where random data show nothing, data on both sides of all that is compared (``thresholds.py``);
+6. *confirmed*: SymPy's own derivative on explicit scalars is what is expected.
 
 Every search is bounded by a count of operations, so the answer is the same on every machine.
 """
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sympy import Abs, Expr, Heaviside, Integer, Piecewise, cancel, expand, nan, radsimp, sign
+from sympy import Max as PointwiseMax
+from sympy import Min as PointwiseMin
 
 from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import DIGITS, Floating, Unevaluable
@@ -32,6 +35,8 @@ from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import (
     RANGES,
     Drawing,
+    Values,
+    allows,
     complexity,
     generic_point,
     shrunk,
@@ -40,13 +45,17 @@ from derive.checking.numbers.points import (
 from derive.checking.numbers.points import random_points as random_points
 from derive.checking.numbers.search import Budget, Search
 from derive.checking.numbers.tables import UNDEFINED, Index
+from derive.checking.numbers.thresholds import Found, Thresholds
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import Axis, Tensor
 
 READABLE = 30  # operations of an irrational number
 MOST_SIZES = 8  # at which rational data are looked for
-CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside)
+CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
 FOR_SIZES, FOR_RATIONALS, FOR_SHORTENING = 8000, 6000, 6000  # operations
+FOR_CONDITIONS = 30_000  # operations at one size, where conditions change
+BASES = 2  # random data from which these are looked for
+LONG = 12  # a size at which an entry can be 3 standard deviations from the mean
 FOR_LARGE_SIZES = 200_000  # operations, where small sizes are known to show nothing
 UNEVALUABLE = 50  # operations, about, until an arithmetic refuses
 SIZES_OF_KINKS = 6  # at which equal entries are tried
@@ -112,7 +121,7 @@ def counterexample(
     found = (
         _rational(question, settled, different)
         or _shortest(question, settled, different[:1])
-        or _at_kink(question, settled)
+        or _where_conditions_change(question, settled, at)
         or _shortest(question, settled, undefined[:1], undefined=True)
     )
     if found is not None and not found.at_kink:
@@ -210,6 +219,57 @@ def _shortest(
         point = search.point(search.shortened(dict(point.values)))
         return _stated(question, point, undefined=undefined)
     return None
+
+
+def _where_conditions_change(question: Question, settled, at) -> Counterexample | None:
+    """One at data at which a condition comes out otherwise than at those that were drawn; one
+    between equals, or zeros, only if there is no other.
+    """
+    if not _chooses(question):
+        return None
+    kind, at_kinks = _range_of_data(question, settled), None
+    for sizes in _sizes_for_conditions(question, at):
+        budget = Budget(FOR_CONDITIONS)
+        search = Search(question, sizes, settled, Floating(), budget)
+        bases = [_random_values(question, sizes, settled, Drawing(k, kind)) for k in range(BASES)]
+        for found in Thresholds(search).around(bases):
+            if found.comparison.different and not found.comparison.at_kink:
+                return _simplified(search, found)
+            if found.comparison.different:
+                at_kinks = at_kinks or (search, found)
+    if (simple := _at_kink(question, settled)) is not None or at_kinks is None:
+        return simple
+    return _simplified(*at_kinks)
+
+
+def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]]:
+    """The smallest sizes, the smallest without a 1, and one axis after the other long."""
+    definition = question.chain.definition
+    if at is not None:
+        yield dict(at)
+        return
+    small = list(smallest_sizes(definition))
+    beyond_one = [sizes for sizes in small if 1 not in sizes.values()]
+    yield from small[:1]
+    yield from (sizes for sizes in beyond_one[:1] if sizes != small[0])
+    for axis in definition.independent_axes:
+        long = {**small[0], axis: LONG}
+        if allows(definition, long):
+            yield long
+
+
+def _random_values(question: Question, sizes, settled, drawing: Drawing) -> Values:
+    chain = question.chain
+    return dict(generic_point(chain.definition, chain.upstream, sizes, settled, drawing).values)
+
+
+def _simplified(search: Search, found: Found) -> Counterexample | None:
+    """The data with as little to read as is possible."""
+    at_kink = found.comparison.at_kink
+    search.arithmetic, search.kinks = found.arithmetic, at_kink
+    search.budget = Budget(FOR_SHORTENING)
+    point = search.point(search.shortened(found.values))
+    return _stated(search.question, point, at_kink=at_kink)
 
 
 def _at_kink(question: Question, settled) -> Counterexample | None:

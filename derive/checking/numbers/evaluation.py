@@ -47,7 +47,8 @@ class Evaluation:
     """A forward with its chain at a point, in one arithmetic.
 
     ``operations`` counts the entries that were computed, ``at_kink`` says whether a choice was
-    made between equals: a derivative is a convention there.
+    made between equals: a derivative is a convention there. ``ties`` counts the equals that a
+    condition asked for, some of which may be so for all data: ``Eq(x, Max(x, C))``.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Evaluation:
         definition = chain.definition
         chosen = dict(point.sizes)
         self.sizes = definition.sizes_from({a: chosen[a.name] for a in definition.independent_axes})
-        self.operations, self.limit, self.at_kink = 0, limit, False
+        self.operations, self.limit, self.at_kink, self.ties = 0, limit, False, 0
         self._tables: dict[Expr, Table] = {}
         self._named: dict[tuple[str, bool], Table] = {}
         tensors = [*(s.tensor for s in definition.statements), *(a.tensor for a in chain.adjoints)]
@@ -206,9 +207,9 @@ class Evaluation:
         return compute
 
     def _beside_kinks(self, operation: Callable, values):
-        at_kink = self.at_kink
+        at_kink, ties = self.at_kink, self.ties
         value = operation(*values)
-        self.at_kink = at_kink
+        self.at_kink, self.ties = at_kink, ties
         return value
 
     def _in_the_limit(self, e: Expr, values):
@@ -257,7 +258,7 @@ class Evaluation:
 
     def _holds(self, relation: str, a, b) -> bool:
         side = self.side(a, b)
-        self.at_kink |= side == 0 and a is not BELOW
+        self.ties += side == 0 and a is not BELOW
         return side in RELATIONS[relation]
 
     def _choice(self, e: Piecewise) -> Table:
