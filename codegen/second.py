@@ -10,6 +10,9 @@ from sympy import Abs, Expr
 
 from codegen.lowering.idioms import with_logarithms_joined, with_softplus
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
+from codegen.program.parts import values_in
+from codegen.program.steps import Step
+from codegen.program.values import LengthOf, Load, Value
 from codegen.signatures import Outline
 from codegen.wanted import wanted_by
 from derive.closing.recomputation import under_their_names
@@ -34,6 +37,33 @@ def second_of(builder: Builder, order: SecondOrder, third: ThirdOrder | None = N
     functions = _Functions(builder, order)
     second = functions.second()
     return second if third is None else replace(second, third=functions.third(second, third))
+
+
+def numbers_missing(second: Second) -> frozenset[str]:
+    """The scalars and the sizes that the functions read and that nothing which is always there
+    gives them: a vector or a cotangent may be None.
+    """
+    again = (a.function for a in second.third)
+    functions = (second.behind, second.jvp, second.pullback, *again)
+    return frozenset().union(*(_missing(f) for f in functions if f is not None))
+
+
+def _missing(function: Function) -> set[str]:
+    optional = {p.name for p in function.tensors if p.default is not None}
+    lengths = dict(function.sizes)
+    shown_late = {name for name, length in lengths.items() if _shown_by(length) & optional}
+    known = {p.name for p in function.parameters} | {step.name for step in function.steps}
+    read = {v.name for part in (*function.steps, *lengths.values()) for v in _loads(part)}
+    return shown_late | (read - known)
+
+
+def _shown_by(length: Value) -> set[str]:
+    return {v.tensor for v in (length, *values_in(length)) if isinstance(v, LengthOf)}
+
+
+def _loads(part: Step | Value) -> list[Load]:
+    values = [*values_in(part), *([part] if isinstance(part, Value) else [])]
+    return [v for v in values if isinstance(v, Load)]
 
 
 class _Functions:
