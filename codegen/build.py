@@ -16,6 +16,7 @@ from codegen.lowering.differentiated import with_lines_to_differentiate
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.repeated import named_once
+from codegen.lowering.vanishing import with_zeros_kept
 from codegen.program import NUMBERS, Function, Parameter, Plain, Program, Second
 from codegen.program.steps import NotZero, Step
 from codegen.second import numbers_missing, second_of
@@ -108,7 +109,7 @@ class Builder(Signatures):
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             broadcast=definition.broadcast,
             forward=self._forward(),
-            backward=self._backward(),
+            backward=with_zeros_kept(self._backward(), self._saved_values()),
             atoms=self._atoms(),
             chain=self._chain(),
         )
@@ -149,8 +150,11 @@ class Builder(Signatures):
             self._ranges(self._inputs(), ignorable),
             left._formulas_written(),
             left._forward(),
-            left._backward(),
+            with_zeros_kept(left._backward(), left._saved_values()),
         )
+
+    def _saved_values(self) -> set[str]:
+        return {p.name for p in self.needs() if p.role == "statement"}
 
     def _formulas_written(self) -> tuple[str, ...]:
         return tuple(f"{tensor} = {formula(e)}" for tensor, e in self.statements())

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from sympy import Abs, Expr
 
+from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.idioms import with_logarithms_joined, with_softplus
+from codegen.lowering.vanishing import with_zeros_kept
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
 from codegen.program.parts import values_in
 from codegen.program.steps import Step
@@ -73,6 +75,7 @@ class _Functions:
         self.builder, self.order, definition = builder, order, builder.definition
         self.snake, self.output = definition.snake, definition.output
         layouts, self.needs = builder.layouts, builder.needs()
+        self.saved = {p.name for p in self.needs if p.role == "statement"}
         self.upstream = Parameter(order.upstream.name, layouts[self.output.name], "adjoint")
         self.vectors, self.cotangents = (
             [Parameter(v.name, layouts[of], "adjoint", ZERO) for of, v in found.items()]
@@ -164,11 +167,13 @@ class _Functions:
         """
         function = self.builder.function(outline)
         steps = zip(function.steps, wanted_by(function), strict=True)
-        return replace(function, steps=tuple(step for step, by in steps if by))
+        function = replace(function, steps=tuple(step for step, by in steps if by))
+        function = with_zeros_kept(function, self.saved)
+        return with_bounded_arguments(function, self.saved)  # a third order is autograd's
 
     def _jvp(self) -> Function:
         linear = [_required(p) for p in (*self.vectors, *self.needs)]
-        return self.builder.function(
+        function = self.builder.function(
             Outline(
                 f"{self.snake}_jvp",
                 f"The tangent of {self.output}, from those of the inputs and what the forward"
@@ -181,6 +186,7 @@ class _Functions:
                 checks=self.builder.asked_of_saved(linear),
             )
         )
+        return with_zeros_kept(function, self.saved)
 
     def _double(self) -> Function:
         public = [_required(p) for p in (*self.vectors, self.upstream, *self.needs)]
