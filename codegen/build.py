@@ -16,9 +16,10 @@ from codegen.lowering.differentiated import with_lines_to_differentiate
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.repeated import named_once
-from codegen.program import NUMBERS, Function, Parameter, Plain, Program
+from codegen.lowering.vanishing import with_zeros_kept
+from codegen.program import NUMBERS, Function, Parameter, Plain, Program, Second
 from codegen.program.steps import NotZero, Step
-from codegen.second import second_of
+from codegen.second import numbers_missing, second_of
 from codegen.signatures import Line, Outline, Signatures
 from derive.closing.risks import unsafe
 from derive.formulas.text import formula
@@ -34,20 +35,35 @@ def program_of(
     proved: Proved, source: Path, source_hash: str, beside: Beside | None = None
 ) -> Program:
     """Everything that a target prints, decided; the mathematics is in the file ``source``."""
-    builder = Builder(proved)
-    program, beside = builder.program(source, source_hash), beside or Beside()
-    if beside.second is not None:
-        program = replace(program, second=second_of(builder, beside.second, beside.third))
-    else:
+    beside = beside or Beside()
+    builder, second = _with_second(proved, beside.second, beside.third)
+    program = replace(builder.program(source, source_hash), second=second)
+    if beside.second is None:
         program = replace(program, without_second=beside.refused)
     if beside.without_options is not None:
-        left = Builder(beside.without_options)
-        second = beside.second_without_options
-        plain = builder.plain(left)
-        if second is not None:
-            plain = replace(plain, second=second_of(left, second, beside.third_without_options))
-        program = replace(program, plain=plain)
+        of_left = beside.second_without_options, beside.third_without_options
+        left, second = _with_second(beside.without_options, *of_left)
+        program = replace(program, plain=replace(builder.plain(left), second=second))
     return program
+
+
+def _with_second(
+    proved: Proved, order: SecondOrder | None, third: ThirdOrder | None
+) -> tuple[Builder, Second | None]:
+    """The functions behind a backward, and who builds the pair: one that keeps the numbers which
+    these read, too.
+    """
+    builder = Builder(proved)
+    if order is None:
+        return builder, None
+    second = second_of(builder, order, third)
+    if numbers := numbers_missing(second):
+        builder = Builder(proved, numbers)
+        second = second_of(builder, order, third)
+        if numbers := numbers_missing(second):
+            names = ", ".join(sorted(numbers))
+            raise AssertionError(f"{builder.definition.name}: {names} is read and not kept")
+    return builder, second
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,7 @@ class Builder(Signatures):
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             broadcast=definition.broadcast,
             forward=self._forward(),
-            backward=self._backward(),
+            backward=with_zeros_kept(self._backward(), self._saved_values()),
             atoms=self._atoms(),
             chain=self._chain(),
         )
@@ -134,8 +150,11 @@ class Builder(Signatures):
             self._ranges(self._inputs(), ignorable),
             left._formulas_written(),
             left._forward(),
-            left._backward(),
+            with_zeros_kept(left._backward(), left._saved_values()),
         )
+
+    def _saved_values(self) -> set[str]:
+        return {p.name for p in self.needs() if p.role == "statement"}
 
     def _formulas_written(self) -> tuple[str, ...]:
         return tuple(f"{tensor} = {formula(e)}" for tensor, e in self.statements())

@@ -4,6 +4,7 @@
     program_of                 Proved  -> Program   shapes, indices, checks: every decision
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
+    Target.check_every_use     str     -> None      in every way, twice differentiated too
     Target.rounding            str     -> Rounding  and beside it in single precision
     write_modules              texts   -> files     all of them or none
 
@@ -23,7 +24,7 @@ from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
-from codegen.targets import Compares, Kernels, Target, targets
+from codegen.targets import Compares, Kernels, Target, WrongUse, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
@@ -80,6 +81,15 @@ def generate(
     progress("comparing with autograd")
     definition = forward.definition
     difference = compared(forward, program, text, target)
+    try:
+        target.check_every_use(text, definition, program)
+    except WrongUse as error:
+        if beside.second is None or error.order == FIRST:
+            raise
+        beside = Beside(None, beside.without_options, refused=_reason(error))
+        program, text = written(forward, proved, beside, target)
+        difference = compared(forward, program, text, target)
+        target.check_every_use(text, definition, program)
     rounding = target.rounding(text, definition, program)
     fast: tuple[str, ...] = ()
     if kernels is not None:

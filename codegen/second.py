@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 
 from sympy import Abs, Expr
 
+from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.idioms import with_logarithms_joined, with_softplus
+from codegen.lowering.vanishing import with_zeros_kept
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
+from codegen.program.parts import values_in
+from codegen.program.steps import Step
+from codegen.program.values import LengthOf, Load, Value
 from codegen.signatures import Outline
 from codegen.wanted import wanted_by
 from derive.closing.recomputation import under_their_names
@@ -36,6 +41,33 @@ def second_of(builder: Builder, order: SecondOrder, third: ThirdOrder | None = N
     return second if third is None else replace(second, third=functions.third(second, third))
 
 
+def numbers_missing(second: Second) -> frozenset[str]:
+    """The scalars and the sizes that the functions read and that nothing which is always there
+    gives them: a vector or a cotangent may be None.
+    """
+    again = (a.function for a in second.third)
+    functions = (second.behind, second.jvp, second.pullback, *again)
+    return frozenset().union(*(_missing(f) for f in functions if f is not None))
+
+
+def _missing(function: Function) -> set[str]:
+    optional = {p.name for p in function.tensors if p.default is not None}
+    lengths = dict(function.sizes)
+    shown_late = {name for name, length in lengths.items() if _shown_by(length) & optional}
+    known = {p.name for p in function.parameters} | {step.name for step in function.steps}
+    read = {v.name for part in (*function.steps, *lengths.values()) for v in _loads(part)}
+    return shown_late | (read - known)
+
+
+def _shown_by(length: Value) -> set[str]:
+    return {v.tensor for v in (length, *values_in(length)) if isinstance(v, LengthOf)}
+
+
+def _loads(part: Step | Value) -> list[Load]:
+    values = [*values_in(part), *([part] if isinstance(part, Value) else [])]
+    return [v for v in values if isinstance(v, Load)]
+
+
 class _Functions:
     """What comes behind the backward of one pair."""
 
@@ -43,6 +75,7 @@ class _Functions:
         self.builder, self.order, definition = builder, order, builder.definition
         self.snake, self.output = definition.snake, definition.output
         layouts, self.needs = builder.layouts, builder.needs()
+        self.saved = {p.name for p in self.needs if p.role == "statement"}
         self.upstream = Parameter(order.upstream.name, layouts[self.output.name], "adjoint")
         self.vectors, self.cotangents = (
             [Parameter(v.name, layouts[of], "adjoint", ZERO) for of, v in found.items()]
@@ -134,11 +167,13 @@ class _Functions:
         """
         function = self.builder.function(outline)
         steps = zip(function.steps, wanted_by(function), strict=True)
-        return replace(function, steps=tuple(step for step, by in steps if by))
+        function = replace(function, steps=tuple(step for step, by in steps if by))
+        function = with_zeros_kept(function, self.saved)
+        return with_bounded_arguments(function, self.saved)  # a third order is autograd's
 
     def _jvp(self) -> Function:
         linear = [_required(p) for p in (*self.vectors, *self.needs)]
-        return self.builder.function(
+        function = self.builder.function(
             Outline(
                 f"{self.snake}_jvp",
                 f"The tangent of {self.output}, from those of the inputs and what the forward"
@@ -151,6 +186,7 @@ class _Functions:
                 checks=self.builder.asked_of_saved(linear),
             )
         )
+        return with_zeros_kept(function, self.saved)
 
     def _double(self) -> Function:
         public = [_required(p) for p in (*self.vectors, self.upstream, *self.needs)]

@@ -80,9 +80,12 @@ class Signatures(Refusals):
 
     def needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradient: saved tensors, and sizes that
-        none of them has.
+        none of them has; and the ``numbers`` that are read behind it alone.
         """
         saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
+        known = {p.name for p in saved}
+        others = [t for t, _ in self.definition.scalars if t.name in self.numbers - known]
+        saved += [Parameter(t.name, (), "scalar") for t in others]
         saved.sort(key=lambda p: p.role == "scalar")  # numbers come last, as in every signature
         output = self.definition.output
         upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
@@ -101,7 +104,14 @@ class Signatures(Refusals):
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
         used = {self._original[axis] for axis in sizes_used(steps)}
         shapes = self._shapes_needed(used, [upstream, *saved])
-        missing = sorted(used - set(self._lengths([upstream, *saved, *shapes])))
+        missing = sorted(
+            used - set(self._lengths([upstream, *saved, *shapes]))
+            | {
+                self.definition.size(axis).name
+                for axis in self.definition.axes
+                if self.sizes[axis] in self.numbers and not isinstance(axis, Axes)
+            }
+        )
         tensors = [p for p in saved if p.role != "scalar"]
         return [
             *tensors,
@@ -120,8 +130,10 @@ class Signatures(Refusals):
             Parameter(self.sizes[axis], plain([axis]), "shape")
             for axis in self.definition.axes
             if isinstance(axis, Axes)
-            and axis not in shown
-            and (axis in spoken_of or axis.name in used)
+            and (
+                (axis not in shown and (axis in spoken_of or axis.name in used))
+                or self.sizes[axis] in self.numbers
+            )
         ]
 
     def _at_hand(self) -> frozenset[str]:

@@ -20,10 +20,12 @@ from derive.proving.proved import Proved
 
 
 class Sizes:
-    """What is ``proved``, with the layouts of its values and the names of its sizes."""
+    """What is ``proved``, with the layouts of its values and the names of its sizes; ``numbers``
+    are the scalars and sizes that are kept for what comes behind the backward alone.
+    """
 
-    def __init__(self, proved: Proved):
-        self.proved, self.form = proved, proved.closed_form
+    def __init__(self, proved: Proved, numbers: frozenset[str] = frozenset()):
+        self.proved, self.form, self.numbers = proved, proved.closed_form, numbers
         self.definition: Definition = self.form.definition
         self.layouts: dict[str, Layout] = layouts_of(self.definition)
         self.plan = forward_plan(self.form)
@@ -72,7 +74,8 @@ class Sizes:
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
                 continue
-            found.append((by_axis[axis], self._lengths(parameters)[axis]))
+            name = by_axis[axis]  # read as it is where nothing shows it
+            found.append((name, self._lengths(parameters).get(axis, Load(name))))
         return tuple(found)
 
     def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.frames import broadcast
 from codegen.program import NUMBERS, Function, Program
 from codegen.program.arrays import ArgMaxOf
@@ -48,10 +49,17 @@ def lines_to_differentiate(program: Program) -> Function:
 
 
 def with_lines_to_differentiate(program: Program) -> Program:
-    """``program`` with the forward `taken_apart` where that is the function."""
+    """``program`` with arguments held in branches that are not taken (``bounded.py``), and the
+    forward `taken_apart` where that is the function.
+    """
+    atoms = with_bounded_arguments(program.atoms)
     if lines_to_differentiate(program) is not program.forward:
-        return program
-    return replace(program, forward=taken_apart(program.forward))
+        return replace(program, atoms=atoms)
+    held = with_bounded_arguments(program.forward)
+    found = replace(program, forward=taken_apart(held))
+    return (
+        found if lines_to_differentiate(found) is found.forward else replace(program, atoms=atoms)
+    )
 
 
 def taken_apart(function: Function) -> Function:

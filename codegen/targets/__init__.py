@@ -17,6 +17,7 @@ from codegen.program import Program
 from codegen.quality import Counts, Rounding
 from codegen.targets.cpp.target import CppTarget
 from codegen.targets.torch.target import TorchTarget
+from derive.language.errors import UnprovedError
 from derive.notation.definition import Definition
 
 
@@ -45,10 +46,23 @@ class Kernels(Protocol):
         """Runs the module with the kernels ``texts``."""
 
 
+class WrongUse(UnprovedError):
+    """A use of what was written that fails or gives something else than autograd: of which order
+    its derivatives are.
+    """
+
+    def __init__(self, message: str, order: int):
+        super().__init__(message)
+        self.order = order
+
+
 class Target(Compares, Protocol):
     """A language. ``suffix`` is that of its files."""
 
     suffix: str
+
+    def check_every_use(self, text: str, definition: Definition, program: Program) -> None:
+        """Use ``text`` in every way. Raises `WrongUse` for the first that fails."""
 
     def render(self, program: Program) -> str:
         """The text of the module for ``program``.

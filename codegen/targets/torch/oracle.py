@@ -86,15 +86,15 @@ class Oracle:
         return found
 
     def values(self, leaves: Mapping[str, object]) -> dict[str, Tensor]:
-        merged = {
-            t.name: _merged(leaves[t.name], t.home, self.dims)
+        whole = {
+            t.name: merged(leaves[t.name], t.home, self.dims)
             for t in self.definition.arguments
             if t.name in leaves
         }
-        return interpreted(self.definition, {**leaves, **merged})
+        return interpreted(self.definition, {**leaves, **whole})
 
     def stored(self, name: str, value: Tensor) -> Tensor:
-        return _stored(self.definition, name, value, self.dims)
+        return stored(self.definition, name, value, self.dims)
 
     @cached_property
     def rounding(self) -> Mapping[str, float]:
@@ -128,7 +128,7 @@ def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> d
     }
 
 
-def _stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
+def stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
     """What the oracle found for a statement, in the dimensions in which the code has it."""
     home, layout = definition.by_name[name].tensor.home, layouts_of(definition)[name]
     value = value.permute([home.index(dim.axis) for dim in layout if not dim.one])
@@ -136,7 +136,7 @@ def _stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Ten
     return value.reshape(tuple(sizes))
 
 
-def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
+def merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
     """``tensor`` with one dimension for each of its axes, as the oracle has them."""
     return tensor.reshape([prod(dims[axis]) for axis in axes])
 

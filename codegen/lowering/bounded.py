@@ -1,0 +1,204 @@
+"""Arguments held where the functions of them are finite, in branches that are not taken.
+
+Autograd multiplies what comes back through such a branch by 0: that is NaN where a derivative is
+infinite there, in every order. ``where(x > 0, log(where(x > 0, x, 1)), 0)`` has the same value, and
+its derivatives are finite wherever the mathematics is. A named value that is read in such branches
+alone is in that branch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields, replace
+from fractions import Fraction
+
+from codegen.lowering.frames import broadcast
+from codegen.program import NUMBERS, Function
+from codegen.program.parts import is_number, operands, values_in
+from codegen.program.steps import Assign
+from codegen.program.values import (
+    Apply,
+    Choose,
+    Clamp,
+    Combine,
+    Compare,
+    Gate,
+    Load,
+    MulAdd,
+    Number,
+    Plus,
+    Power,
+    Times,
+    Value,
+)
+
+# Where each function and its derivatives are finite, of those that are not everywhere.
+SAFE = {
+    "log": 1,
+    "log1p": 0,
+    "exp": 0,
+    "expm1": 0,
+    "sinh": 0,
+    "cosh": 0,
+    "tan": 0,
+    "asin": 0,
+    "acos": 0,
+    "acosh": 2,
+    "atanh": 0,
+}
+GROWING = ("exp", "expm1")  # which overflow above alone
+ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Number)
+
+Path = tuple[tuple[Value, bool], ...]  # conditions, each with whether it holds
+
+
+def with_bounded_arguments(function: Function, saved: Collection[str] = ()) -> Function:
+    """``function`` where autograd may differentiate it line by line; what was ``saved`` may be
+    infinite or NaN itself where it is not read.
+    """
+    return _Bounded(function, frozenset(saved)).function
+
+
+class _Bounded:
+    """The steps from the last one back, so that where a value is read is known before it is met."""
+
+    def __init__(self, function: Function, saved: frozenset[str]):
+        self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
+        self.saved, self.reads = saved, {name: [()] for name in function.results}
+        self.known = {p.name for p in function.parameters}
+        self.places = {step.name: i for i, step in enumerate(function.steps)}
+        steps, names = [], [step.name for step in function.steps]
+        self.again = {name for name in names if names.count(name) > 1}
+        for step in reversed(function.steps):
+            if isinstance(step, Assign):
+                path = self._path_of(step)
+                self._read(step.value, path)
+                step = replace(step, value=self._held(step.value, path))
+            else:
+                for value in values_in(step):
+                    self._read(value, ())
+            steps.append(step)
+        self.function = replace(function, steps=tuple(reversed(steps)))
+
+    def _path_of(self, step: Assign) -> Path:
+        """Where the value of a step is read, if in one branch alone, which is known before it."""
+        paths = self.reads.get(step.name, [()])
+        if step.name in self.again or len({*paths}) != 1:
+            return ()
+        before = self.known | {n for n, i in self.places.items() if i < self.places[step.name]}
+        fits = all(
+            _names(test) <= before
+            and broadcast([test.dims, step.value.dims]) == broadcast([step.value.dims])
+            for test, _ in paths[0]
+        )
+        return paths[0] if fits else ()
+
+    def _read(self, value: Value, path: Path) -> None:
+        """Note where each name in ``value`` is read."""
+        if isinstance(value, Load):
+            self.reads.setdefault(value.name, []).append(path)
+        for part, own in self._parts(value, path):
+            self._read(part, own)
+
+    def _parts(self, value: Value, path: Path) -> list[tuple[Value, Path]]:
+        """What a value is made of, each with the conditions under which it counts."""
+        match value:
+            case Choose(condition=test, yes=yes, no=no) if not is_number(test, self.numbers):
+                return [(test, ()), (yes, (*path, (test, True))), (no, (*path, (test, False)))]
+            case Gate(value=kept, measure=measure, threshold=threshold):
+                test = Compare(measure, "<=", threshold, dims=measure.dims)
+                return [(measure, ()), (threshold, ()), (kept, (*path, (test, False)))]
+        inside = path if isinstance(value, ENTRYWISE) else ()  # along other dimensions, as far as
+        return [(part, inside) for part in operands(value)]  # is known here
+
+    def _held(self, value: Value, path: Path) -> Value:
+        """``value`` with the arguments in it held under the conditions of the ``path``."""
+        if path and isinstance(value, Load) and value.name in self.saved:
+            return _where(path, value, 1)
+        parts = {id(part): own for part, own in self._parts(value, path)}
+
+        def change(each):
+            if isinstance(each, tuple):
+                return tuple(map(change, each))
+            return self._held(each, parts[id(each)]) if id(each) in parts else each
+
+        found = {f.name: change(getattr(value, f.name)) for f in fields(value)}
+        if any(found[f.name] is not getattr(value, f.name) for f in fields(value)):
+            value = replace(value, **found)
+        return self._singular(value, path) if path else value
+
+    def _singular(self, value: Value, path: Path) -> Value:
+        match value:
+            case Apply(function=name, operand=u) if name in SAFE and self._moves(u):
+                if not (name == "log" and is_positive(u)) and not (name in GROWING and _low(u)):
+                    return replace(value, operand=_where(path, u, SAFE[name]))
+            case Power(base=u, exponent=n) if not is_whole(n) and self._moves(u):
+                if not is_positive(u):
+                    return replace(value, base=_where(path, u, 1))
+            case Times(factors=factors):
+                held = tuple(
+                    (_where(path, f, 1), True)
+                    if divides and self._moves(f) and not is_positive(f)
+                    else (f, divides)
+                    for f, divides in factors
+                )
+                return replace(value, factors=held) if held != factors else value
+        return value
+
+    def _moves(self, u: Value) -> bool:
+        return not is_number(u, self.numbers)
+
+
+def _where(path: Path, u: Value, safe: int) -> Value:
+    other = Number(Fraction(safe))
+    if u == other or (isinstance(u, Choose) and other in (u.yes, u.no)):
+        return u
+    for test, holds in reversed(path):
+        yes, no = (u, other) if holds else (other, u)
+        u = Choose(test, yes, no, dims=broadcast([test.dims, u.dims]))
+    return u
+
+
+def _names(value: Value) -> set[str]:
+    return {v.name for v in (value, *values_in(value)) if isinstance(v, Load)}
+
+
+def is_whole(exponent: Value) -> bool:
+    return isinstance(exponent, Number) and exponent.value >= 0 and exponent.value.denominator == 1
+
+
+def is_positive(u: Value, strictly: bool = True) -> bool:
+    """Whether it is above 0 by how it is written; at least 0 where not ``strictly``."""
+    match u:
+        case Number(value=n):
+            return n > 0 or (n == 0 and not strictly)
+        case Apply(function="exp" | "cosh"):
+            return True
+        case Apply(function="Abs"):
+            return not strictly
+        case Power(exponent=Number(value=n)) if n.denominator == 1 and n % 2 == 0:
+            return not strictly
+        case Power(base=base):
+            return is_positive(base, strictly)
+        case Clamp(low=low) if low is not None:
+            return is_positive(low, strictly)
+        case Plus(terms=terms):
+            known = all(is_positive(t, False) and not minus for t, minus in terms)
+            return known and (not strictly or any(is_positive(t) for t, _ in terms))
+        case Times(factors=factors):
+            return all(is_positive(f, strictly or divides) for f, divides in factors)
+    return False
+
+
+def _low(u: Value) -> bool:
+    """Whether it is bounded above by how it is written."""
+    match u:
+        case Clamp(high=high):
+            return high is not None
+        case Times(factors=((Number(value=n), False), *rest)) if n < 0:
+            return all(is_positive(f, divides) for f, divides in rest)
+        case Plus(terms=((first, True),)):
+            return is_positive(first, False)
+        case Combine():
+            return False
+    return False

@@ -1,0 +1,238 @@
+"""Every way to use a module, tried before it is written: each public function, what is optional
+left out, each subset of what needs a gradient, all of it twice differentiated, an axis of size 1.
+
+All second derivatives at a point are sums of the same few (``second_oracle.py``): of ``v_i`` times
+the gradient by input i, by the upstream gradient and by input j. Where autograd has no number over
+the statements, nothing is compared.
+
+What is tried: up to three inputs every subset of them needs a gradient, of more each alone, the
+first with every other, and all; every gradient is differentiated alone, and all together.
+torch.func: jvp, hessian, jacrev of jacrev, vmap of grad. Optional tensors are left out one by one
+and together.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from codegen.program import Program
+from codegen.targets import WrongUse
+from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
+from derive.notation.definition import Definition
+
+TOLERANCE = 1e-8  # of second derivatives in double precision, relative to the largest entry
+ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
+EVERY_SUBSET = 3  # inputs of which every subset is tried
+MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
+FIRST, SECOND = 1, 2
+
+
+def check_every_use(module: ModuleType, definition: Definition, program: Program) -> None:
+    """Use the module in every way. Raises `WrongUse` for the first that fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's about batching rules
+        for point in points_of(definition, program):
+            uses = _Uses(module, definition, program, point)
+            if uses.defined:
+                uses.check()
+
+
+class _Uses:
+    """The uses of a module at one point."""
+
+    def __init__(self, module: ModuleType, definition: Definition, program: Program, point: Point):
+        self.module, self.program, self.point = module, program, point
+        self.function = getattr(module, program.name)
+        self.known = statements_at(definition, program, point)
+        self.inputs, self.arguments = self.known.inputs, self.known.arguments
+        self.twice = bool(program.second or program.without_second)
+
+    @property
+    def defined(self) -> bool:
+        """Whether the module takes these arguments: it may refuse a size."""
+        try:
+            with torch.no_grad():
+                self.function(**self.arguments)
+        except ValueError as error:
+            return not str(error).startswith(self.program.name)
+        except Exception:
+            return True
+        return True
+
+    def check(self) -> None:
+        for what, order, use, expected in self._every_use():
+            try:
+                found = use()
+            except Exception as error:  # whatever a wrong line of code leads torch to
+                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                self._refuse(what, order, f"does not run ({said})")
+            for i, one in enumerate(found):
+                self._compare(what, order, one, expected, i)
+
+    def _refuse(self, what: str, order: int, how: str) -> None:
+        raise WrongUse(
+            f"{self.program.title}: {what} of the code that was written {how}, {self.point};"
+            " nothing was emitted",
+            order,
+        )
+
+    def _compare(self, what: str, order: int, found: Tensor | None, expected: Callable, i) -> None:
+        wanted = expected(*self.known.derivatives)[i]
+        found = torch.zeros_like(wanted) if found is None else found.detach()
+        if found.shape != wanted.shape:
+            shapes = f"has the shape {tuple(found.shape)} and not {tuple(wanted.shape)}"
+            self._refuse(what, order, shapes)
+        there = wanted.isfinite()
+        gap = torch.where(there, found - wanted, 0).abs()
+        if not gap.numel():
+            return
+        allowed = TOLERANCE * (1 + torch.where(there, wanted, 0).abs().max())
+        if bool((gap <= allowed).all()):
+            return
+        moved = (expected(*self.known.nudged)[i] - wanted).abs() * ROUNDED
+        if bool((gap <= allowed + moved.nan_to_num(0, 0, 0)).all()):
+            return
+        if not gap.isfinite().all():
+            self._refuse(what, order, "is not finite where autograd's over the statements is")
+        self._refuse(what, order, f"is {gap.max():.1e} away from autograd over the statements")
+
+    # -- the uses, each with its order, and what is expected of the known derivatives --
+
+    def _every_use(self) -> Iterator[tuple[str, int, Callable, Callable]]:
+        for names in self._subsets():
+            yield (
+                f"the gradient by {', '.join(names)}",
+                FIRST,
+                lambda names=names: self._once(names),
+                lambda first, _, names=names: [first[n] for n in names],
+            )
+        if not self.twice or not self.inputs:
+            return
+        for names in self._subsets():
+            several = [(n,) for n in names] if len(names) > 1 else []
+            for of in [names, *several]:
+                yield (
+                    f"the gradient by {', '.join(of)}, differentiated again by {', '.join(names)},",
+                    SECOND,
+                    lambda names=names, of=of: self._twice(names, of),
+                    lambda _, second, names=names, of=of: _summed(second, of, names),
+                )
+        if self.program.second is not None and not self.point.absent:
+            yield from self._public_functions()
+        if self.point.thorough:
+            yield from self._transforms()
+
+    def _subsets(self) -> Iterable[tuple[str, ...]]:
+        names = self.inputs
+        if not self.point.thorough:
+            return [names] * bool(names)
+        if len(names) <= EVERY_SUBSET:
+            return [c for n in range(len(names)) for c in combinations(names, n + 1)]
+        pairs = [(names[0], other) for other in names[1:]]
+        return [*((n,) for n in names), *pairs, names]
+
+    def _leaves(self, names: Iterable[str]) -> dict[str, object]:
+        own = {n: self.arguments[n].detach().clone().requires_grad_() for n in names}
+        return {**self.arguments, **own}
+
+    def _once(self, names: tuple[str, ...]) -> list[Tensor]:
+        leaves = self._leaves(names)
+        output = self.function(**leaves)
+        return gradients_of([output], [self.known.upstream], [leaves[n] for n in names])
+
+    def _twice(self, names: tuple[str, ...], of: tuple[str, ...]) -> list[Tensor]:
+        leaves = self._leaves(names)
+        upstream = self.known.upstream.clone().requires_grad_()
+        gradients = gradients_of([self.function(**leaves)], [upstream], [leaves[n] for n in of])
+        vectors = [self.known.vectors[n] for n in of]
+        return gradients_of(gradients, vectors, [upstream, *(leaves[n] for n in names)])
+
+    def _public_functions(self) -> Iterator[tuple[str, int, Callable, Callable]]:
+        second = self.program.second
+        whole = getattr(self.module, self.program.forward.name)(**self.arguments)._asdict()
+        known = {**self.arguments, **whole}
+        known |= {f"{v.name}": self.known.vectors[n] for n, v in self._vectors().items()}
+
+        def called(function) -> Callable:
+            own = [known.get(p.name, self.known.upstream) for p in function.parameters]
+            return getattr(self.module, function.name)(*own)
+
+        with torch.no_grad():
+            yield (
+                second.jvp.name,
+                SECOND,
+                lambda: [called(second.jvp)],
+                lambda _, found: _summed(found, self.inputs, ()),
+            )
+            yield (
+                second.double.name,
+                SECOND,
+                lambda: list(called(second.double)),
+                lambda _, found: _summed(found, self.inputs, self.inputs),
+            )
+
+    def _vectors(self) -> dict[str, object]:
+        differentiable = [p.name for p in self.program.forward.parameters if p.role == "input"]
+        return dict(zip(differentiable, self.program.second.double.parameters, strict=False))
+
+    def _transforms(self) -> Iterator[tuple[str, int, Callable, Callable]]:
+        func, names = torch.func, self.inputs
+        places = tuple(range(len(names)))
+        inputs = tuple(self.arguments[n].detach() for n in names)
+        vectors = tuple(self.known.vectors.values())
+
+        def output(*own: Tensor) -> Tensor:
+            return self.function(**{**self.arguments, **dict(zip(names, own, strict=True))})
+
+        def loss(*own: Tensor) -> Tensor:
+            return (output(*own) * self.known.upstream).sum()
+
+        def each() -> list[Tensor]:
+            batch = [torch.stack([t, t]) for t in inputs]
+            return [g[1] for g in func.vmap(func.grad(loss, places))(*batch)]
+
+        def times_vectors(hessian) -> list[Tensor]:
+            rows = zip(vectors, hessian, strict=True)
+            parts = [[_times(v, entry) for entry in row] for v, row in rows]
+            return [sum(column[1:], column[0]) for column in zip(*parts, strict=True)]
+
+        yield (
+            "torch.func.jvp",
+            SECOND,
+            lambda: [func.jvp(output, inputs, vectors)[1]],
+            lambda _, second: _summed(second, names, ()),
+        )
+        yield "torch.func.vmap of grad", FIRST, each, lambda first, _: [first[n] for n in names]
+        if sum(t.numel() for t in inputs) > MOST_ENTRIES:
+            return
+        backward = func.jacrev(func.jacrev(loss, places), places)
+        for what, hessian in (
+            ("torch.func.hessian", func.hessian(loss, places)),
+            ("torch.func.jacrev of jacrev", backward),
+        ):
+            yield (
+                what,
+                SECOND,
+                lambda hessian=hessian: times_vectors(hessian(*inputs)),
+                lambda _, second: _summed(second, names, names)[1:],
+            )
+
+
+def _times(v: Tensor, entry: Tensor) -> Tensor:
+    """The sum of a vector's entries times the rows of a part of a Hessian."""
+    return torch.tensordot(v, entry, v.dim())
+
+
+def _summed(second: Mapping, of: Iterable[str], by: Iterable[str]) -> list[Tensor]:
+    """What comes back to the upstream gradient and to the inputs ``by``, from the gradients
+    ``of``.
+    """
+    rows = [second[n] for n in of]
+    total = sum((row[0] for row in rows[1:]), rows[0][0])
+    return [total, *(sum((r[1][n] for r in rows[1:]), rows[0][1][n]) for n in by)]
