@@ -49,7 +49,6 @@ from codegen.program.values import (
     Slope,
     Value,
 )
-from derive.formulas.text import ordered_terms
 from derive.language.choices import Branches, Compared
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArrayNode, OneHot
@@ -165,8 +164,7 @@ def _leaf(e: Expr) -> Value:
 
 
 def _sum(lowering: Lowering, e: Add, frame, picked) -> Value:
-    terms = differences_first(lowering, ordered_terms(e))
-    return lowered_terms(lowering, terms, frame, picked)
+    return lowered_terms(lowering, differences_first(lowering, e), frame, picked)
 
 
 def _power(lowering: Lowering, e: Pow, frame, picked) -> Value:

@@ -49,12 +49,15 @@ def _inside(item, numbers: Collection[str]):
 
 
 def _sum(value: Plus, numbers: Collection[str]) -> Value:
-    """From left to right, as it is added up; a product does not come first where it need not."""
+    """From left to right, as it is added up; a product does not come first where it need not, but
+    for a difference.
+    """
     terms = list(value.terms)
     plain = [
         t for t in terms if not t[1] and not is_number(t[0], numbers) and not _is_product(t[0])
     ]
-    if _is_product(terms[0][0]) and not terms[0][1] and plain:
+    subtracted_next = len(terms) > 1 and terms[1][1]
+    if _is_product(terms[0][0]) and not terms[0][1] and plain and not subtracted_next:
         small = [t for t in plain if t[0].dims != value.dims]
         first = small or plain[:1]
         terms = [*first, *(t for t in terms if t not in first)]

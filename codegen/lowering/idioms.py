@@ -87,8 +87,13 @@ class Idiom:
 
 
 def _log1p(e: Expr) -> Expr | None:
+    """Not where a scalar argument, as in 1 - p + eps, keeps a difference away from 0."""
     inside = e.args[0] if isinstance(e, log) else None
-    return log1p(inside - 1) if isinstance(inside, Add) and 1 in inside.args else None
+    if not isinstance(inside, Add) or 1 not in inside.args:
+        return None
+    guards = {term for term in inside.args if tensors_in(term) and is_constant(term)}
+    near = any(not term.is_nonnegative for term in inside.args if term not in guards)
+    return None if guards and near else log1p(inside - 1)
 
 
 def _expm1(e: Expr) -> Expr | None:

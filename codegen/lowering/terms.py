@@ -10,7 +10,7 @@ from sympy import Add, Expr
 
 from codegen.lowering.frames import broadcast
 from codegen.program.values import Plus, Value
-from derive.formulas.text import ordered_terms
+from derive.formulas.order import differences_and_rest, is_subtracted, ordered_terms
 from derive.language.nodes import Peak, SubtractedPeak, along
 from derive.language.symbols import Tensor
 
@@ -36,10 +36,12 @@ def lowered_terms(lowering: Lowering, terms: Sequence[Expr | Difference], frame,
     return Plus(tuple(values), dims=broadcast(value.dims for value, _ in values))
 
 
-def differences_first(lowering: Lowering, terms: Sequence[Expr]) -> list[Expr | Difference]:
-    """The terms of a sum, an entry and the largest of its row together and before the others:
-    they nearly cancel, and what is large is rounded.
+def differences_first(lowering: Lowering, e: Add) -> list[Expr | Difference]:
+    """The terms of a sum, differences before the others and each of them by itself: what nearly
+    cancels is large, and what is added to it before is rounded. An entry and the largest of its row
+    come first of all.
     """
+    terms = ordered_terms(e)
     rest, differences = list(terms), []
     for term in terms:
         largest = next((t for t in (term, -term) if isinstance(t, Tensor)), None)
@@ -49,11 +51,15 @@ def differences_first(lowering: Lowering, terms: Sequence[Expr]) -> list[Expr | 
             if len(terms) > len(own) and all(t in rest for t in own):
                 rest = [t for t in rest if t not in own]
                 differences.append(Difference(entry - largest, negative))
-    return sorted(differences, key=lambda d: d.negative) + rest
+    if differences:
+        return sorted(differences, key=lambda d: d.negative) + rest
+    pairs, rest = differences_and_rest(terms)
+    first = [term for pair in pairs[:1] for term in pair]
+    return [*first, *(Difference(Add(*pair), False) for pair in pairs[1:]), *rest]
 
 
 def lowered_term(lowering: Lowering, term: Expr, frame, picked) -> tuple[Value, bool]:
-    negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+    negative = is_subtracted(term)
     term = -term if negative else term
     if negative and isinstance(term, Peak):
         term = SubtractedPeak.over(term.operand, term.axes)

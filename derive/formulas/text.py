@@ -14,10 +14,10 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
+from derive.formulas.order import is_subtracted, ordered_terms
 from derive.language.kept_labels import kept_label
 from derive.language.nodes import Reduction
-from derive.language.operations import operations_in
-from derive.language.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.language.symbols import Tensor, axes_of, is_number_or_size
 
 RELATIONS = {"<=": "\u2264", ">=": "\u2265", "==": "=", "!=": "\u2260"}  # in the signs of a book
 LONGEST_DECIMAL = 12  # characters; a longer one is clearer as a fraction
@@ -35,29 +35,10 @@ def decimal(n: Fraction) -> str | None:
     return text if Fraction(text) == n and len(text) <= LONGEST_DECIMAL else None
 
 
-def term_order(term: Expr) -> tuple:
-    """Added before subtracted, plain before involved."""
-    negative = term.could_extract_minus_sign()
-    scalar = all(t.role == "scalar" for t in tensors_in(term))
-    return (
-        negative,
-        len(Mul.make_args(term)) > 3,
-        scalar,
-        -len(axes_of(term)),
-        operations_in(term),
-        str(term),
-    )
-
-
-def ordered_terms(e: Add) -> list[Expr]:
-    return sorted(e.args, key=term_order)
-
-
 def signed_terms(e: Add) -> Iterator[tuple[str, Expr]]:
     """The terms in the order in which they are written, each with the sign before it."""
     for term in ordered_terms(e):
-        negative = term.could_extract_minus_sign() and not isinstance(term, Add)
-        yield ("-", -term) if negative else ("+", term)
+        yield ("-", -term) if is_subtracted(term) else ("+", term)
 
 
 def ordered_factors(factors) -> list[Expr]:

@@ -25,12 +25,13 @@ class LastPlace(TorchDispatchMode):
     """Moves the result of every operation that rounds up or down by a unit in the last place.
 
     Which of the two is a function of the value and the sample, so that what was equal stays equal:
-    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay.
+    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay. ``unit``
+    is the last place of a 1, or None for that of the format.
     """
 
-    def __init__(self, sample: int):
+    def __init__(self, sample: int, unit: float | None = None):
         super().__init__()
-        self.sample = sample
+        self.sample, self.unit = sample, unit
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         if operation.overloadpacket is SUMS:
@@ -43,7 +44,8 @@ class LastPlace(TorchDispatchMode):
             return value
         mantissa, _ = torch.frexp(value)
         up_or_down = torch.sin(FREQUENCY * (self.sample + 1) * mantissa).sign()
-        moved = value * (1 + torch.finfo(value.dtype).eps * up_or_down)
+        unit = torch.finfo(value.dtype).eps if self.unit is None else self.unit
+        moved = value * (1 + unit * up_or_down)
         return torch.where(value.isfinite(), moved, value)
 
 

@@ -135,7 +135,8 @@ class Printer(Checks, Arrays):
         text = ""
         for term, negative in value.terms:
             sign = (" - " if negative else " + ") if text else ("-" if negative else "")
-            text += sign + self.text(term, PRODUCT if negative or not text else SUM + negative)
+            together = negative or not text or isinstance(term, values.Plus)
+            text += sign + self.text(term, PRODUCT if together else SUM)
         if len(value.terms) > 1 or not value.terms[0][1]:
             return text, SUM
         _, inner = getattr(self, f"_{type(value.terms[0][0]).__name__}")(value.terms[0][0])

@@ -1,0 +1,205 @@
+"""Where single precision ends for a module: at which magnitudes of its inputs a result is infinite,
+NaN or far off, although it could be written down.
+
+``x**2/(1 + x**2)`` is 1 for large x, and NaN where the square overflows. The mathematics does not
+say where: it depends on every line as it was printed. So the module is run in single precision,
+and beside it in double, in which squares and cubes of all single numbers can be written down. What
+the rounding of its lines accounts for (``last_place.py``) is no fault of theirs, unless the
+statements, line by line, are far better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from codegen.program import Program
+from codegen.targets.torch.check import arguments_of, dims_tried, load
+from codegen.targets.torch.last_place import LastPlace
+from derive.notation.definition import Definition
+
+# Powers of ten that entries are multiplied by; the first that fails is looked for between them.
+LARGE, SMALL = (4, 7, 10, 15, 20, 30, 38), (-4, -7, -10, -15, -20, -30, -37)
+ONE_BY_ONE = (20, 38), (-20, -37)  # of each input while the others are around 1
+NEIGHBOURS = 2.0**24  # from here on whole numbers have gaps
+SPREAD = 256.0  # of entries around that: some of them are equal, the others a few gaps apart
+FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact as another
+LARGEST, SMALLEST = torch.finfo(torch.float32).max, 1e-37  # what is smaller may be rounded to 0
+SAMPLES = 2  # of the rounding, where something is far off
+SINGLE = torch.finfo(torch.float32).eps
+
+Found = dict[str, Tensor]
+Arguments = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A result that is not what it should be; ``far``: it is a number all the same."""
+
+    name: str
+    far: bool
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where numbers of the inputs ``names`` go too far: what comes out wrong ``beyond`` a power of
+    ten, or below it.
+    """
+
+    names: tuple[str, ...]
+    power: int
+    faults: tuple[Fault, ...]
+
+
+def extremes(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+    """What goes wrong in single precision at large and small inputs, in words: one line or none."""
+    module = load(text, program.name)
+    for draw in (_signed, _positive):
+        measure = _Measure(module, definition, program, draw)
+        if measure.is_defined:
+            edges = [*measure.edges()]
+            return _in_words(edges, measure.inputs, program)
+    return ()
+
+
+class _Measure:
+    """A module beside itself in double precision, with inputs that ``draw`` gives."""
+
+    def __init__(self, module: ModuleType, definition: Definition, program: Program, draw):
+        self.module, self.program = module, program
+        generator = torch.Generator().manual_seed(0)
+        dims = next(dims_tried(definition))
+        self.arguments = arguments_of(definition, program, draw, generator, dims)
+        self.inputs = tuple(p.name for p in program.forward.parameters if p.role == "input")
+
+    @cached_property
+    def is_defined(self) -> bool:
+        found = self._found(self.arguments, self._ours, torch.float64)
+        return all(bool(value.isfinite().any()) for value in found.values())
+
+    def edges(self) -> Iterator[Edge]:
+        """Of all inputs together; else of one after the other."""
+        for together, alone in zip((LARGE, SMALL), ONE_BY_ONE, strict=True):
+            edge = self._edge(self.inputs, together)
+            edges = [] if edge is None else [edge]
+            if edge is None and len(self.inputs) > 1:
+                found = (self._edge((name,), alone) for name in self.inputs)
+                edges = [e for e in found if e is not None]
+            yield from edges
+        near = {n: NEIGHBOURS + (SPREAD * self.arguments[n]).round() for n in self.inputs}
+        if faults := self._faults(self.arguments | near):
+            yield Edge(self.inputs, 0, faults)
+
+    def _edge(self, names: tuple[str, ...], powers: tuple[int, ...]) -> Edge | None:
+        """The last power of ten before the first that fails."""
+        good, step = 0, 1 if powers[0] > 0 else -1
+        for power in powers:
+            faults = self._faults_at(names, power)
+            if faults:
+                break
+            good = power
+        else:
+            return None
+        bad = power
+        while abs(bad - good) > 1:
+            middle = good + step * (abs(bad - good) // 2)
+            found = self._faults_at(names, middle)
+            if found:
+                bad, faults = middle, (*found, *faults)
+            else:
+                good = middle
+        return Edge(names, good, faults)
+
+    def _faults_at(self, names: tuple[str, ...], power: int) -> tuple[Fault, ...]:
+        scaled = {name: self.arguments[name] * 10.0**power for name in names}
+        return self._faults(self.arguments | scaled)
+
+    def _faults(self, arguments: Arguments) -> tuple[Fault, ...]:
+        rounded = _in(torch.float32, arguments)
+        truth = self._found(rounded, self._ours, torch.float64)
+        found = self._found(rounded, self._ours, torch.float32)
+        output = self.program.forward.results[0]
+        if not (truth[output].abs() <= LARGEST).all():
+            truth = {output: truth[output]}  # of what is infinite no gradient is asked
+        gaps = {name: _gap(found[name], value) for name, value in truth.items()}
+        wrong = {name: gap for name, gap in gaps.items() if not gap <= FAR}
+        if any(gap < torch.inf for gap in wrong.values()):
+            wrong = self._not_by_rounding(wrong, truth, rounded)
+        return tuple(Fault(name, gap < torch.inf) for name, gap in wrong.items())
+
+    def _not_by_rounding(self, wrong: dict[str, float], truth: Found, rounded: Arguments):
+        """Those that rounding does not account for, or would not in the statements."""
+        moved = dict.fromkeys(wrong, 0.0)
+        for sample in range(SAMPLES):
+            with LastPlace(sample, SINGLE):
+                noisy = self._found(rounded, self._ours, torch.float64)
+            moved = {n: max(far, _gap(noisy[n], truth[n])) for n, far in moved.items()}
+        lines = self._found(rounded, self._statements, torch.float32)
+        return {
+            name: gap
+            for name, gap in wrong.items()
+            if not gap < torch.inf
+            or gap > BETTER * moved[name]
+            or gap > BETTER * _gap(lines[name], truth[name])
+        }
+
+    def _found(self, arguments: Arguments, run: Callable, kind: torch.dtype) -> Found:
+        """The output, and the gradients of the inputs."""
+        leaves = _in(kind, arguments)
+        inputs = {name: leaves[name].requires_grad_() for name in self.inputs}
+        y = run(**leaves)
+        found = {self.program.forward.results[0]: y.detach()}
+        if y.requires_grad:
+            gradients = torch.autograd.grad(
+                y, [*inputs.values()], torch.ones_like(y), allow_unused=True
+            )
+            pairs = zip(inputs, gradients, strict=True)
+            found |= {f"d{name}": g for name, g in pairs if g is not None}
+        return {name: value.double() for name, value in found.items()}
+
+    def _ours(self, **leaves: object) -> Tensor:
+        return getattr(self.module, self.program.name)(**leaves)
+
+    def _statements(self, **leaves: object) -> Tensor:
+        atoms = getattr(self.module, self.program.atoms.name)(**leaves)
+        return getattr(atoms, self.program.forward.results[0])
+
+
+def _signed(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    signs = torch.rand(shape, generator=generator, dtype=dtype) - 0.5
+    return _positive(shape, generator=generator, dtype=dtype).copysign(signs)
+
+
+def _positive(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    """Numbers up to 1, none of them small."""
+    return (torch.rand(shape, generator=generator, dtype=dtype) + 1) / 2
+
+
+def _in(kind: torch.dtype, arguments: Arguments) -> dict[str, object]:
+    return {
+        name: value.detach().to(kind)
+        if isinstance(value, Tensor) and value.is_floating_point()
+        else value
+        for name, value in arguments.items()
+    }
+
+
+def _gap(found: Tensor, truth: Tensor) -> float:
+    """Relative to the largest entry; where the truth can be written down in single precision."""
+    there = truth.abs() <= LARGEST
+    gaps = torch.where(there, found - truth, 0).abs()
+    if not gaps.isfinite().all():
+        return torch.inf
+    scale = max(torch.where(there, truth, 0).abs().max().item(), SMALLEST)
+    return gaps.max().item() / scale
+
+
+def _in_words(edges: list[Edge], inputs: tuple[str, ...], program: Program) -> tuple[str, ...]:
+    if not edges:
+        return ()
+    ...

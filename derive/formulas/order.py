@@ -1,0 +1,97 @@
+"""The order of the terms of a sum: what nearly cancels stands together, before what is rounded off
+beside it.
+
+SymPy keeps no order, so it is found anew: of ``1 + top - low`` as of ``top - low + 1`` the
+difference comes first, and numbers last, for ``top + 1`` is ``top`` where that is large. A single
+``1 - p`` is a difference of like quantities too, and ``eps`` comes after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sympy import Add, Expr, Mul
+
+from derive.language.operations import operations_in
+from derive.language.symbols import axes_of, is_constant, tensors_in
+
+
+def ordered_terms(e: Add) -> list[Expr]:
+    """The terms of a sum in the order in which they are written and added up."""
+    pairs, rest = differences_and_rest(e.args)
+    return [term for pair in pairs for term in pair] + rest
+
+
+def differences_and_rest(terms: Sequence[Expr]) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
+    """Differences, each of what is added and what is subtracted from it, and the terms that come
+    after them.
+    """
+    terms = sorted(terms, key=term_order)
+    data = [t for t in terms if not is_constant(t)]
+    constants = [t for t in terms if is_constant(t)]
+    added = [t for t in data if not is_subtracted(t)]
+    rest = [t for t in data if is_subtracted(t)]
+    if not added or not rest:
+        return [], _around_numbers(terms, bool(added))
+    pairs = []
+    while alike := [(a, b) for a in added for b in rest if _are_alike(a, b, bool(constants))]:
+        pairs.append(max(alike, key=lambda pair: _likeness(*pair)))
+        added.remove(pairs[-1][0])
+        rest.remove(pairs[-1][1])
+    if len(pairs) == 1 and not added:  # from one tensor all others are subtracted
+        return [], [*(t for t in terms if t in data), *constants]
+    return pairs, [*added, *rest, *constants] if pairs else terms
+
+
+def is_subtracted(term: Expr) -> bool:
+    return term.could_extract_minus_sign() and not isinstance(term, Add)
+
+
+def term_order(term: Expr) -> tuple:
+    """Added before subtracted, plain before involved."""
+    scalar = all(t.role == "scalar" for t in tensors_in(term))
+    return (
+        is_subtracted(term),
+        len(Mul.make_args(term)) > 3,
+        scalar,
+        -len(axes_of(term)),
+        operations_in(term),
+        str(term),
+    )
+
+
+def _around_numbers(terms: list[Expr], added: bool) -> list[Expr]:
+    """The terms where all tensors are ``added``, or all subtracted: with what of the constants has
+    the other sign they are a difference, after which come the other constants.
+    """
+    constants = [t for t in terms if is_constant(t)]
+    numbers = sorted(constants, key=lambda t: bool(tensors_in(t)))  # eps is smaller than 1
+    against = next((t for t in numbers if is_subtracted(t) == added), None)
+    if against is None or len(constants) in (1, len(terms)):
+        return terms
+    data = [t for t in terms if t not in constants]
+    others = [t for t in numbers if t != against]
+    return [*data, against, *others] if added else [against, *data, *others]
+
+
+def _are_alike(added: Expr, subtracted: Expr, beside_numbers: bool) -> bool:
+    """Whether two terms may be the same quantity: both one factor beside constants, as ``x`` and
+    ``Sum(x, N)/N`` are; products of as many only where numbers would stand between them.
+    """
+    one, other = (
+        sum(not is_constant(factor) for factor in Mul.make_args(term))
+        for term in (added, subtracted)
+    )
+    return one == other and (one == 1 or beside_numbers)
+
+
+def _likeness(added: Expr, subtracted: Expr) -> tuple:
+    """How much two terms of one kind look like the same quantity: with the same factors, then along
+    the same axes.
+    """
+    factors, others = ({*Mul.make_args(e)} for e in (added, -subtracted))
+    return (
+        len(factors & others),
+        axes_of(added) == axes_of(subtracted),
+        -abs(operations_in(added) - operations_in(subtracted)),
+    )
