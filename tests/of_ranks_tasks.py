@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from datetime import timedelta
@@ -65,6 +66,105 @@ def mistakes(folder: Path, rank: int, count: int) -> dict[str, str]:
     after = by_c.softmax_nll_shard_c(part, labels)
     found["after"] = "" if abs(after - loss) < 1e-12 else "not the same"
     return found
+
+
+def disagree(folder: Path, rank: int, count: int) -> dict[str, dict[str, str]]:
+    """One rank differs in what has to be the same, or is wrong where no other is: what each call
+    raised; and whether a right call after it is right.
+    """
+    names = ("softmax_nll_shard_c", "softmax_nll_shard_n", "batch_norm_shard_n", "linear_shard_n")
+    by_c, by_n, norm, line = (getattr(module_at(folder / f"{n}.py"), n) for n in names)
+    weighted = module_at(folder / "cross_entropy_shard_c.py").cross_entropy_shard_c
+    logits, labels = data()
+    part, rows, own = (t.chunk(count, d)[rank] for t, d in ((logits, 1), (logits, 0), (labels, 0)))
+    ones, last = torch.ones(C).double(), rank == count - 1
+    here = lambda wrong, right: wrong if last else right  # noqa: E731
+    other = ones.clone()
+    other[3] += 2**-52
+    odd = torch.tensor([here(-1, 1)]).view(torch.float64) * math.nan * ones  # another NaN
+    deep, deeper = part[:, :, None].expand(-1, -1, 6), labels[:, None].expand(-1, 6)
+    square = {"labels": deeper.reshape(N, *here((3, 2), (2, 3)))}
+    grad = lambda t, wanted=True: t.clone().requires_grad_(wanted)  # noqa: E731
+    without = here(torch.no_grad, torch.enable_grad)
+    shape = deep.reshape(*part.shape, *here((3, 2), (2, 3)))
+    calls = {
+        "labels": lambda: by_c(part, here(labels.roll(1), labels)),
+        "labels in another order": lambda: by_c(part, here(labels.flip(0), labels)),
+        "labels out of range": lambda: by_c(part, labels + here(100, 0)),
+        "labels below 0": lambda: by_c(part, labels - here(100, 0)),
+        "labels of a kind": lambda: by_c(part, here(labels.double(), labels)),
+        "labels left out": lambda: by_c(part, here(None, labels)),
+        "rows of labels": lambda: by_n(rows, own + here(C, 0)),
+        "gain": lambda: norm(rows, here(other, ones), ones),
+        "bias NaN": lambda: norm(rows, ones, here(odd, ones)),
+        "gain of a shape": lambda: norm(rows, here(ones[1:], ones), ones),
+        "eps": lambda: norm(rows, ones, ones, eps=here(1e-4, 1e-5)),
+        "eps below 0": lambda: norm(rows, ones, ones, eps=here(-1.0, 1e-5)),
+        "eps no number": lambda: norm(rows, ones, ones, eps=here("x", 1e-5)),
+        "format": lambda: norm(*(t.float() if last else t for t in (rows, ones, ones))),
+        "gain wants": lambda: norm(grad(rows), grad(ones, last), ones),
+        "x wants": lambda: norm(grad(rows, last), ones, ones).sum().backward(),
+        "no_grad": lambda: without()(norm)(grad(rows), grad(ones), ones).sum().backward(),
+        "weight": lambda: line(rows, here(ones, 2 * ones)[:, None]),
+        "weight of a shape": lambda: line(rows, here(ones[1:], ones)[:, None]),
+        "weight wants": lambda: line(rows, grad(ones[:, None], last)).sum().backward(),
+        "bias passed": lambda: line(rows, ones[:, None], **here({"bias": ones[:1]}, {})),
+        "weight passed": lambda: weighted(part, labels, here(ones[: part.shape[1]], None)),
+        "smoothing": lambda: weighted(part, labels, label_smoothing=here(0.1, 0.2)),
+        "ignored": lambda: weighted(part, labels, ignore_index=here(1, 2)),
+        "dimensions": lambda: weighted(shape, **square),
+    }
+    loss, gradient = loss_of(logits, labels)
+    said = {}
+    for name, call in calls.items():
+        said[name] = raised(call)
+        assert abs(by_c(part, labels) - loss) < 1e-12, name
+    leaf = grad(part, last)  # nothing is told in the backward: no rank waits
+    output = by_c(leaf, labels)
+    if last:
+        output.backward()
+        assert (leaf.grad - gradient.chunk(count, 1)[rank]).abs().max() < 1e-12
+    whole = loss_of(logits, labels, label_smoothing=0.0)[0]
+    fine = {
+        "0 and 0.0": weighted(part, labels, label_smoothing=here(0, 0.0)) - whole,
+        "int32": by_c(part, labels.int() if last else labels) - loss,
+        "NaN": norm(rows, ones, odd * math.nan).isnan().double().mean() - 1,
+        "strides": norm(rows, here(ones[:1].expand(C), ones), ones).sum() * 0,
+    }
+    return {"said": said, "fine": {name: float(apart.abs()) for name, apart in fine.items()}}
+
+
+def crossed(folder: Path, rank: int, count: int) -> dict[str, str]:
+    """Over two groups: one rank is wrong, a row of them is, or two that have no group in common."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    function = module_at(folder / "softmax_nll_shard_n_c.py").softmax_nll_shard_n_c
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("n", "c"))
+    logits, labels = data()
+    row, column = mesh.get_coordinate()
+    part, own = logits.chunk(2)[row].chunk(2, 1)[column], labels.chunk(2)[row]
+    given, said = (mesh["n"], mesh["c"]), {}
+    first, corners = (row, column) == (0, 0), row == column
+    for name, wrong in (("one", first), ("a row", row == 0), ("corners", corners)):
+        said[f"{name}: label"] = raised(lambda w=wrong: function(part, own + 100 * w, *given))
+        said[f"{name}: kind"] = raised(lambda w=wrong: function("x" if w else part, own, *given))
+        after = function(part, own, *given) - loss_of(logits, labels)[0]
+        assert after.abs() < 1e-12, name
+    return said
+
+
+def misplaced(folder: Path, rank: int, count: int) -> dict[str, str]:
+    """One rank passes a tensor that is distributed in another way."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+
+    function = module_at(folder / "softmax_nll_shard_c.py").softmax_nll_shard_c
+    logits, labels = data()
+    mesh = init_device_mesh("cpu", (count,))
+    placed = [Replicate() if rank == count - 1 else Shard(1)]
+    part = DTensor.from_local(logits.chunk(count, 1)[rank], mesh, placed, run_check=False)
+    index = DTensor.from_local(labels, mesh, [Replicate()], run_check=False)
+    return {"placed": raised(lambda: function(part, index))}
 
 
 def dies(folder: Path, rank: int, count: int) -> None:
@@ -216,6 +316,9 @@ def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
 
 TASKS = {
     "mistakes": mistakes,
+    "disagree": disagree,
+    "crossed": crossed,
+    "misplaced": misplaced,
     "dies": dies,
     "twice": twice,
     "counted": counted,

@@ -87,6 +87,8 @@ def texts(tmp_path_factory):
         ("softmax_nll", "N"),
         ("softmax_nll", "N", "C"),
         ("batch_norm", "N"),
+        ("linear", "N"),
+        ("cross_entropy", "C"),
     ):
         found = generate_of_ranks(forward_from(name), axes)
         (folder / found.file).write_text(found.text)
@@ -123,6 +125,66 @@ def test_one_rank_raises_and_all_say_why(texts):
         for what in ("rows", "format", "function"):
             assert "the ranks differ in what has to be the same" in each[what], each[what]
         assert each["after"] == ""
+
+
+# What is said where one rank of three is other than the rest: the name of what differs, or what
+# that rank itself raises.
+OTHER = {
+    "labels": "labels (rank 0, 1: torch.int64 of the shape (6,) from ",
+    "labels in another order": "labels (",
+    "labels out of range": "labels (",
+    "labels below 0": "labels (",
+    "labels of a kind": "TypeError: softmax_nll_shard_c: labels must be of an integer dtype",
+    "labels left out": "TypeError: softmax_nll_shard_c: labels must be a tensor",
+    "rows of labels": "IndexError: softmax_nll_shard_n: labels holds",
+    "gain": "gain (",
+    "bias NaN": "bias (",
+    "gain of a shape": "ValueError: batch_norm_shard_n: gain must have the dimensions",
+    "eps": "eps (rank 0, 1: 1e-05; rank 2: 0.0001)",
+    "eps below 0": "ValueError: batch_norm_shard_n: eps must be above 0",
+    "eps no number": "TypeError: batch_norm_shard_n: eps must be a number",
+    "format": "dtype (rank 0, 1: torch.float64; rank 2: torch.float32)",
+    "gain wants": "gain (rank 0, 1: torch.float64 of the shape (8,) from 1.0 to 1.0, digest",
+    "x wants": "whether a gradient is wanted (rank 0, 1: False; rank 2: True)",
+    "no_grad": "whether a gradient is wanted (rank 0, 1: True; rank 2: False)",
+    "weight": "weight (",
+    "weight of a shape": "ValueError: linear_shard_n: ",
+    "weight wants": "whether a gradient is wanted (rank 0, 1: False; rank 2: True)",
+    "bias passed": "bias (rank 0, 1: None; rank 2: torch.float64",
+    "weight passed": "weight (rank 0, 1: False; rank 2: True)",
+    "smoothing": "label_smoothing (rank 0, 1: 0.2; rank 2: 0.1)",
+    "ignored": "ignore_index (rank 0, 1: 2; rank 2: 1)",
+    "dimensions": "S (rank 0, 1: (2, 3); rank 2: (3, 2))",
+}
+
+
+def test_what_is_wrong_on_one_rank_alone_is_raised_on_all_and_the_group_is_used_again(texts):
+    for rank, found in enumerate(run(texts, 3, "disagree")):
+        assert found["said"].keys() == OTHER.keys()
+        for name, words in OTHER.items():
+            said = found["said"][name]
+            if "Error: " not in words:
+                assert "the ranks differ in what has to be the same: " in said, (name, said)
+                assert said.startswith("ValueError: ") and words in said, (name, said)
+            elif rank == 2:
+                assert said.startswith(words), (name, said)
+            else:
+                assert said.startswith("RuntimeError: ") and f"rank 2: {words}" in said, said
+        assert max(found["fine"].values()) < TOLERANCE, found["fine"]
+
+
+def test_two_groups_are_told_of_what_one_rank_raises(texts):
+    found = run(texts, 4, "crossed")
+    for each in found:
+        assert each.keys() == found[0].keys() and all(each.values()), each
+    assert "labels (" in found[0]["one: label"] and "labels (" in found[1]["one: label"]
+    assert all("rank 0: " in found[rank]["one: label"] for rank in (2, 3))
+    assert all("IndexError" in each["a row: label"] for each in found)
+
+
+def test_a_tensor_that_one_rank_has_placed_otherwise_is_told_of(texts):
+    for found in run(texts, 2, "misplaced"):
+        assert "a tensor is placed (Replicate(),), not [Shard(dim=1)]" in found["placed"]
 
 
 def test_a_rank_that_has_died_is_torchs_error(texts):

@@ -191,7 +191,7 @@ class Entries(Views):
     def _at_Slope(self, value, at):
         kept, measure = self.entry(value.value, at), self.entry(value.measure, at)
         below = times(times(kept, self.entry(value.scale, at)), call("exp", measure))
-        return choose(compare(measure, "<=", ZERO), below, kept)
+        return choose(compare(measure, ">", ZERO), kept, below)  # so that a NaN stays one
 
     # -- reductions and indices -----------------------------------------------
 

@@ -121,6 +121,10 @@ def _next(ready: Sequence[int], lines: Sequence[Line], known: set[str]) -> list[
         return Exchange("", "agreed", group, ())
     first = min(able, key=lambda i: (WAITING.index(lines[i].step.kind), i))
     kind, group = lines[first].step.kind, lines[first].step.group
+    checks = (lines[i] for i in ready if isinstance(lines[i].step, CHECKS))
+    unknown = {size for check in checks for size in check.sizes} - known - {group}
+    if unknown:  # a check that only some ranks of this group fail: before they meet
+        return Exchange("", "agreed", sorted(unknown)[0], ())
     if kind not in TOGETHER:
         return [first]
     alike = [i for i in able if (lines[i].step.kind, lines[i].step.group) == (kind, group)]

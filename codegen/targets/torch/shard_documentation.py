@@ -22,7 +22,8 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
     at_the_edges = (line for words in _edges(program) for line in item(words))
     split = (
         f"A tensor along {axes} is this rank's part, in rank order; parts may differ in length, and"
-        f" be empty. What lacks {axes} is the same on all ranks. Labels count over all parts."
+        f" be empty. What lacks {axes} is the same on all ranks, to the last bit. Labels count over"
+        " all parts."
     )
     form = ["The closed form:", "", *formula_lines(program.formulas)]
     proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
@@ -81,7 +82,7 @@ def _told(sharded: Sharded) -> Iterator[str]:
     yield (
         "these are entries, of 8 bytes in float64 and of 4 in all else. The length of each part "
         "travels with the first collective of the forward, and what shows that the ranks agree: it "
-        "is a packet of 256 KiB / ranks + 32 bytes from each rank, which goes before what is too "
+        "is a packet of 256 KiB / ranks + 40 bytes from each rank, which goes before what is too "
         "large for it."
     )
 
@@ -105,8 +106,9 @@ def _gradients(sharded: Sharded) -> Iterator[str]:
 
 def _edges(program: Program) -> Iterator[str]:
     yield (
-        "Where a rank raises, all raise, with its message; so they do where what has to be the "
-        "same differs in its size. A group of which a process has died gives torch's error."
+        "Where a rank raises, all raise, with its message; ValueError where what has to be the same"
+        " differs: sizes, numbers, entries, what is passed, and whether a gradient is wanted. A"
+        " group of which a process has died gives torch's error."
     )
     yield "NotImplementedError where a gradient is differentiated again (create_graph=True)."
     yield "All functions but the first record nothing for autograd."

@@ -23,6 +23,8 @@ from derive.language.errors import QuestionError
 from derive.language.symbols import Axes
 from derive.notation.layout import Layout
 
+PASSED = ("input", "given", "label", "adjoint")  # the roles of tensors that a user passes
+
 
 class ShardedPage(Functions):
     """The functions of one rank as text."""
@@ -41,6 +43,7 @@ class ShardedPage(Functions):
             axis: free("group" if one else f"group_{axis.lower()}", taken) for axis in axes
         }
         self.whole = {self.sizes[axis]: f"{self.over[axis]}.size" for axis in axes}
+        self.misplaced = free("misplaced", taken)
 
     def printer(self, function: Function) -> ShardPrinter:
         printer = ShardPrinter(super().printer(function), self.over, self.lengths, self.groups.of)
@@ -88,12 +91,30 @@ class ShardedPage(Functions):
     def kind_of(self, function: Function) -> str:
         return next(kind for kind in FOUR if getattr(self.program, kind) is function)
 
-    def within(self, function: Function, lines: Sequence[str], name: str = "") -> list[str]:
-        """``lines`` where the ranks are known."""
-        name, meets = name or function.name, self.meets(function)
+    def meets_ever(self) -> dict[str, bool]:
+        """Whether they do in the forward or in the backward: then they look at each other in the
+        forward, also where that tells nothing, since a backward cannot be called off.
+        """
+        now = self.meets(self.program.forward)
+        later = self.meets(self.program.backward, again=True)
+        return {axis: now[axis] or later[axis] for axis in self.groups.axes}
+
+    def as_met(self, function: Function) -> list[str]:
+        """The axes whose group is met last come first: a rank that raises leaves the blocks from
+        the inside, and tells the groups in the order in which the others meet them.
+        """
+        exchanges = self.sharded.exchanges[self.kind_of(function)]
+        met = [*dict.fromkeys(exchange.group for exchange in exchanges)]
+        return [*(axis for axis in self.over if axis not in met), *met[::-1]]
+
+    def within(
+        self, function: Function, lines: Sequence[str], name: str = "", ever: bool = False
+    ) -> list[str]:
+        """``lines`` where the ranks are known; ``ever`` for those of a backward that follows."""
+        name, meets = name or function.name, self.meets_ever() if ever else self.meets(function)
         withs = [
-            f'_Ranks("{name}", {self.group[axis]}, {meets[axis]}) as {over}'
-            for axis, over in self.over.items()
+            f'_Ranks("{name}", {self.group[axis]}, {meets[axis]}) as {self.over[axis]}'
+            for axis in self.as_met(function)
         ]
         inside = [
             line.replace("\n", f"\n{STEP}") if "\n" in line else broken(line, WITHIN)
@@ -124,20 +145,36 @@ class ShardedPage(Functions):
             lines.append(line.replace(f"\n{STEP}", "\n"))  # it comes to stand deeper
         return lines
 
+    def wanting(self) -> list[str]:
+        """Each group that meets in the backward is told whether there will be one."""
+        later = self.meets(self.program.backward, again=True)
+        inputs = ", ".join(self.of_role("input"))
+        return [f"{over}.differentiated({inputs})" for a, over in self.over.items() if later[a]]
+
     def alike(self, function: Function, axis: str) -> list[str]:
-        """What has to be the same on all ranks of the group of an axis."""
+        """What has to be the same on all ranks of the group of an axis, by name: the format, the
+        lengths of other axes, numbers, tensors that do not lie along it, and which are passed. What
+        the forward saved for the backward is not looked at.
+        """
         flattened = self.lengths.flattened.get(axis, [])
-        own, found = set(self.whole), []  # names of what differs from rank to rank
+        own, found = set(self.whole), {}  # names of what differs from rank to rank
+        if function is not self.program.backward:
+            found[self.dtype] = self.dtype
         for other, code in self.sizes.items():
             split = self.groups.of.get(other) == axis
             put_together = bool(self.lengths.of_parts(other))
             if put_together or (split and other not in flattened):
                 own.add(code)
-            if not (put_together or split or code in self.whole):
-                found.append(self.length_of(function, other))
-        numbers = [p.name for p in function.parameters if p.role in NUMBERS and p.name not in own]
-        dtype = [self.dtype] if function is not self.program.backward else []
-        return list(dict.fromkeys(filter(None, [*dtype, *found, *numbers])))
+            elif not split and code != self.sizes[axis]:
+                found.setdefault(code, self.dims.get(other) or self.length_of(function, other))
+        for p in function.parameters:
+            if p.role in NUMBERS:
+                found |= {} if p.name in own else {p.name: p.name}
+            elif p.role in PASSED and axis not in self.groups.split(p.layout):
+                found[p.name] = p.name
+            elif p.default is not None:
+                found[p.name] = f"{p.name} is not None"
+        return [f"{name}={value}" for name, value in found.items() if value]
 
     def always_there(self, p: Parameter) -> bool:
         return p.role not in NUMBERS and p.default is None
@@ -219,19 +256,20 @@ class ShardedPage(Functions):
         given = ", ".join([in_tuple([*self.over.values()]), self.inputs])
         called = f"{output} = {program.title}Function.apply({given})"
         lines = [f'_without_gradient("{name}", {name})' for name in self.of_role("given")]
-        lines += [self.prepared, *self.begun(function), broken(called, WITHIN)]
+        lines = [f"_in_place({self.misplaced})", *lines, self.prepared, *self.wanting()]
+        lines += [*self.begun(function), broken(called, WITHIN)]
         whole = f"{self.printer(function).restored(output, layout)}.to({self.dtype})"
         groups, overs = ([*of.values()] for of in (self.group, self.over))
         tensors = [p for p in function.parameters if p.role not in NUMBERS]
         places = [in_tuple([p.name, *self.places(p.layout)]) for p in tensors]
         names = ", ".join(p.name for p in tensors)
-        met = f"mesh, {in_tuple(groups)}, ({names},)"
+        met = f"mesh, {in_tuple(groups)}, ({names},), {self.misplaced}"
         given = [f'"{program.name}"', in_tuple(groups), *places]
         local = wrapped(f"{met} = _local", given, indent=4)
         returned = [whole, "mesh", in_tuple(self.places(layout)), in_tuple(overs)]
         parameters = [*public(function.parameters), *arguments]
         return Core(
             wrapped(f"def {program.name}", parameters, " -> Tensor:"),
-            (local, *self.within(function, lines, program.name)),
+            (local, *self.within(function, lines, program.name, ever=True)),
             wrapped("return _distributed", returned, indent=4),
         )

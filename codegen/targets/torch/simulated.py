@@ -56,6 +56,9 @@ class Simulated:
 
     ReduceOp = dist.ReduceOp
 
+    def get_backend(self, group: Group) -> str:
+        return "threads"
+
     def is_initialized(self) -> bool:
         return True
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch.autograd import forward_ad
 
-from ._building import NoCompiler, built, tell
+from ._building import NoCompiler, loaded, tell
 
 FORMATS = {torch.float32: "float", torch.float64: "double"}
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -60,6 +60,8 @@ class Kernels:
         if function is None:
             function = self.load(key)
         pointers = [array.data_ptr() for array in arrays]
+        if 0 in pointers and any(a.numel() and not p for a, p in zip(arrays, pointers)):
+            return False  # nothing was allocated
         status = function(*pointers, *numbers, torch.get_num_threads())
         if status == 2:
             raise MemoryError(f"{self.source.stem}: {name} has no memory for its rows")
@@ -68,14 +70,14 @@ class Kernels:
     def load(self, key):
         name, dtype = key
         with self.lock:
-            if dtype not in self.built:
-                try:
-                    self.built[dtype] = ctypes.CDLL(str(built(self.source, FORMATS[dtype])))
-                except (NoCompiler, OSError) as error:
-                    tell(f"{error}; {self.source.stem} runs on torch")
-                    self.found[key] = refuses
-                    return refuses
-            function = getattr(self.built[dtype], name)
+            try:
+                if dtype not in self.built:
+                    self.built[dtype] = loaded(self.source, FORMATS[dtype])
+                function = getattr(self.built[dtype], name)
+            except (NoCompiler, OSError, AttributeError) as error:
+                tell(f"{error}; {self.source.stem} runs on torch")
+                self.found[key] = refuses
+                return refuses
             arrays, sizes, numbers = self.counts[name]
             function.argtypes = (
                 [ctypes.c_void_p] * arrays
@@ -110,6 +112,7 @@ def computable(tensors) -> bool:
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or torch._C._len_torch_dispatch_stack()
+        or torch._C._get_tracing_state() is not None
         or forward_ad._current_level >= 0
     ):
         return False
@@ -117,17 +120,28 @@ def computable(tensors) -> bool:
     for tensor in tensors:
         if tensor is None:
             continue
-        if (
-            type(tensor) not in PLAIN
-            or not tensor.is_cpu
-            or tensor.layout is not torch.strided
-            or tensor.is_neg()
-            or torch._C._functorch.is_legacy_batchedtensor(tensor)
-        ):
+        if not in_memory(tensor):
             return False
         if tensor.dtype is not torch.int64:
             formats.add(tensor.dtype)
     return len(formats) == 1 and formats <= FORMATS.keys()
+
+
+def in_memory(tensor) -> bool:
+    """Whether the entries of a tensor are what its memory holds, at places that C++ can read."""
+    return (
+        type(tensor) in PLAIN
+        and tensor.is_cpu
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not tensor.is_neg()
+        and not tensor.is_conj()
+        and not tensor._is_zerotensor()
+        and not torch._is_functional_tensor(tensor)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and not torch._C._functorch.is_legacy_batchedtensor(tensor)
+        and tensor.data_ptr() % tensor.itemsize == 0
+    )
 
 
 class AtOnce:
