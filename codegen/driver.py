@@ -27,6 +27,7 @@ from codegen.sharding.counting import collectives_of
 from codegen.targets import Compares, Kernels, Target, WrongUse, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
+from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
@@ -90,7 +91,7 @@ def generate(
         program, text = written(forward, proved, beside, target)
         difference = compared(forward, program, text, target)
         target.check_every_use(text, definition, program)
-    rounding = target.rounding(text, definition, program)
+    rounding = _rounding(target, text, definition, program)
     fast: tuple[str, ...] = ()
     if kernels is not None:
         progress("building kernels")
@@ -192,6 +193,18 @@ def compared(
             f"{TOLERANCE:.0e} is allowed); nothing was emitted"
         )
     return difference
+
+
+def _rounding(target: Target, text: str, definition: Definition, program: Program) -> Rounding:
+    """How far single precision is off. Raises `UnprovedError` where it does not run."""
+    try:
+        return target.rounding(text, definition, program)
+    except RuntimeError as error:
+        what = " ".join(str(error).split())
+        raise UnprovedError(
+            f"{definition.name}: the code that was written does not run in single precision "
+            f"({what}): give its scalars defaults that float32 holds; nothing was emitted"
+        ) from error
 
 
 def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:

@@ -17,14 +17,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs
+from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering.choices import compared, with_pieces
 from codegen.lowering.conditions import lowered_choice
 from codegen.lowering.constants import check_held, constant
 from codegen.lowering.frames import Frame, arranged, broadcast, fitted, is_fresh, without_ones
-from codegen.lowering.gates import extreme
+from codegen.lowering.gates import ZERO, extreme
 from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
 from codegen.lowering.nodes import lowered_node
@@ -34,11 +34,13 @@ from codegen.lowering.products import lowered_product
 from codegen.lowering.pullbacks import lowered_pullback
 from codegen.lowering.terms import differences_first, lowered_term, lowered_terms
 from codegen.program.arrays import Expand, Own, Zeros
-from codegen.program.parts import is_number
+from codegen.program.parts import is_number, is_wide
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import (
     Apply,
     Bend,
+    Choose,
+    Compare,
     Constant,
     Load,
     Number,
@@ -47,6 +49,7 @@ from codegen.program.values import (
     Pullback,
     SizeOf,
     Slope,
+    Times,
     Value,
 )
 from derive.language.choices import Branches, Compared
@@ -184,12 +187,20 @@ def _extreme(lowering: Lowering, e: larger | smaller, frame, picked) -> Value:
 
 def _bend(lowering: Lowering, e: bent, frame, picked) -> Value:
     value, measure, slope = (lowering.value(arg, frame, picked) for arg in e.args)
-    return Bend(value, measure, slope, dims=broadcast([value.dims, measure.dims]))
+    dims = broadcast([value.dims, measure.dims])
+    if is_number(value, lowering.scalars) or is_wide(slope):
+        bent_down = Times(((value, False), (slope, False)), dims=value.dims)
+        return Choose(Compare(measure, ">", ZERO, dims=measure.dims), value, bent_down, dims=dims)
+    return Bend(value, measure, slope, dims=dims)
 
 
 def _slope(lowering: Lowering, e: sloping, frame, picked) -> Value:
     value, measure, scale = (lowering.value(arg, frame, picked) for arg in e.args)
-    return Slope(value, measure, scale, dims=broadcast([value.dims, measure.dims]))
+    dims = broadcast([value.dims, measure.dims])
+    if is_number(value, lowering.scalars) or is_wide(scale):
+        below = lowering.value(e.args[0] * e.args[2] * exp(e.args[1]), frame, picked)
+        return Choose(Compare(measure, "<=", ZERO, dims=measure.dims), below, value, dims=dims)
+    return Slope(value, measure, scale, dims=dims)
 
 
 def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from codegen.lowering.frames import broadcast
 from codegen.program.arrays import Contract, ContractAdd
-from codegen.program.parts import is_number
+from codegen.program.parts import is_number, is_wide
 from codegen.program.steps import Step
 from codegen.program.values import Gate, Load, MulAdd, Number, Plus, Power, Times, Value
 
@@ -89,6 +89,8 @@ def _fused(addend: Value, term: Value, negative: bool, numbers: Collection[str])
         return None
     dims = broadcast([addend.dims, term.dims])
     factor, product = _product(term)
+    if factor is not None and is_number(factor, numbers) and is_wide(factor):
+        return None
     if isinstance(product, Contract):
         known = factor is None or is_number(factor, numbers)
         if not known or not product.is_of_matrices or len(dims) > 3 or dims != product.dims:

@@ -27,7 +27,7 @@ from sympy.core.relational import Relational
 from codegen.lowering.choices import compared
 from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import Picked
-from codegen.program.parts import is_number
+from codegen.program.parts import is_number, is_wide
 from codegen.program.values import Apply, Choose, Clamp, Compare, Extreme, Gate, Number, Plus, Value
 from derive.closing.conditions import of_magnitude
 from derive.language.nodes import OneHot, Position
@@ -83,7 +83,7 @@ def gate(lowering, e: Piecewise, frame: tuple[Axis, ...], picked: Picked) -> Val
     for test in tests:
         u, v = (lowering.value(compared(e), frame, picked) for e in _sides(test))
         measured = _measure(test.rel_op, u, v, passes, lowering.scalars)
-        if measured is None or len(axes_in(measured[0])) < _most_axes(lowering):
+        if measured is None or is_wide(measured[1]) or len(axes_in(measured[0])) < _most_axes(lowering):
             return None
         value = Gate(value, *measured, dims=broadcast([value.dims, measured[0].dims]))
     return value

@@ -12,7 +12,7 @@ from codegen.lowering.frames import broadcast
 from codegen.program.values import Plus, Value
 from derive.formulas.order import differences_and_rest, is_subtracted, ordered_terms
 from derive.language.nodes import Peak, SubtractedPeak, along
-from derive.language.symbols import Tensor
+from derive.language.symbols import Tensor, axes_of
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
@@ -45,7 +45,7 @@ def differences_first(lowering: Lowering, e: Add) -> list[Expr | Difference]:
     rest, differences = list(terms), []
     for term in terms:
         largest = next((t for t in (term, -term) if isinstance(t, Tensor)), None)
-        for entry in () if largest is None else lowering.peaks.get(largest.name, ()):
+        for entry in () if largest is None else _entries(lowering, largest):
             negative, entry = largest == term, along(entry, largest)  # largest - entry
             own = [term, *Add.make_args(-entry if negative else entry)]
             if len(terms) > len(own) and all(t in rest for t in own):
@@ -56,6 +56,14 @@ def differences_first(lowering: Lowering, e: Add) -> list[Expr | Difference]:
     pairs, rest = differences_and_rest(terms)
     first = [term for pair in pairs[:1] for term in pair]
     return [*first, *(Difference(Add(*pair), False) for pair in pairs[1:]), *rest]
+
+
+def _entries(lowering: Lowering, largest: Tensor) -> list[Expr]:
+    """What ``largest`` is the largest of. Where that is met along the very axis along which it was
+    taken, as in a sum over all rows, no entry of its own is beside it.
+    """
+    moved = set(largest.axes) - set(largest.home)
+    return [e for e in lowering.peaks.get(largest.name, ()) if not moved & axes_of(e)]
 
 
 def lowered_term(lowering: Lowering, term: Expr, frame, picked) -> tuple[Value, bool]:

@@ -8,7 +8,9 @@ from dataclasses import fields, replace
 from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
-from codegen.program.values import Load, Value
+from codegen.program.values import Constant, Load, Number, Value
+
+LARGEST_SINGLE = (2 - 2**-23) * 2.0**127  # of float32
 
 
 def operands(node: Value | Step) -> list[Value]:
@@ -59,3 +61,11 @@ def is_number(value: Value, numbers: Collection[str]) -> bool:
     if isinstance(value, (Zeros, Positions, Expand, OneHotOf, OwnPositions)):
         return False
     return all(is_number(operand, numbers) for operand in operands(value))
+
+
+def is_wide(value: Value) -> bool:
+    """Whether a number is larger than float32 holds. In arithmetic that is infinite there; as an
+    argument of a function, such as a bound of a clamp, torch refuses it.
+    """
+    numbers = [n for n in (value, *values_in(value)) if isinstance(n, (Number, Constant))]
+    return any(LARGEST_SINGLE < abs(n.value) < float("inf") for n in numbers)

@@ -149,7 +149,10 @@ def _flow(
 
     whole = list(flow(statement.expression, adjoint_of(statement.tensor)))
     argument = outer_argument(statement)
-    inner = whole if argument is None else flow(argument, at_outer(statement.tensor))
+    if argument is None or not whole:  # a sign passes nothing on, whatever its argument does
+        inner = whole
+    else:
+        inner = flow(argument, at_outer(statement.tensor))
     for (leaf, gradient, reasons), (_, through_outer, _) in zip(whole, inner, strict=True):
         yield leaf, gradient, through_outer, reasons
 

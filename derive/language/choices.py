@@ -25,6 +25,9 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.language.nodes import ArrayNode
 from derive.language.symbols import MINUS_INFINITY, Tensor
+from derive.language.sympy_mended import mend
+
+mend()
 
 
 class Branches(Function):

@@ -251,6 +251,7 @@ REMEDIES = {
     "loop of ufunc": SYMPYS,
     "for @": "a matrix product is Sum(a * b, K)",
     "for ^": "a power is x**2",
+    "comparison of non-real": "numbers are real: leave out the root or logarithm of a negative one",
     "truth value of Relational": "a choice between tensors is Piecewise((a, condition), (b, True))",
     "is not subscriptable": "tensors are not indexed: pick with OneHot, rename an axis with Rename",
     "is not iterable": "nothing goes through the entries of a tensor: write Sum(x, N) or Max(x, C)",

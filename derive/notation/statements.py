@@ -18,6 +18,7 @@ from sympy import (
     Le,
     Mul,
     Piecewise,
+    Pow,
     Product,
     S,
     exp,
@@ -44,11 +45,12 @@ FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
     """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
-    if e.has(*UNDEFINED) or _misplaced_infinity(e):
+    if e.has(*UNDEFINED) or _misplaced_infinity(e) or _imaginary(e):
         raise NotationError(
             f"{e} is not a finite real number everywhere",
-            "leave out what is infinite or imaginary; -oo may be a branch of a Piecewise, "
-            "or a side of a comparison",
+            "leave out what is infinite or imaginary, as a root of a negative number is: write "
+            "-8**Rational(1, 3) for the cube root of -8; -oo may be a branch of a Piecewise, or a "
+            "side of a comparison",
         )
     foreign = sorted(e.atoms(*FOREIGN), key=str)
     if foreign:
@@ -80,6 +82,12 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
         _check_sides(sum_of, twins)
     for total in e.atoms(Sum):
         _check_factors(total)
+
+
+def _imaginary(e: Expr) -> bool:
+    """Whether a number in ``e`` is none of the real ones, as SymPy's (-8)**(1/3) is not."""
+    powers = e.atoms(Pow)
+    return any(p.base.is_number and p.exp.is_number and p.is_real is False for p in powers)
 
 
 def _misplaced_infinity(e) -> bool:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from string import ascii_lowercase
 
 from codegen.program import arrays, values
+from codegen.program.parts import is_wide
 from codegen.targets.torch.vocabulary import ATOM, PRODUCT, REDUCTIONS, SIGN, SUM, UNSHIFTED
 
 
@@ -152,6 +153,8 @@ class Arrays:
         if self.is_number(value.operand):
             comma = "," if len(value.dims) == 1 else ""
             shape, filling = f"({self.shape(value.dims)}{comma})", self.text(value.operand)
+            if is_wide(value.operand):
+                return f"{self.as_tensor(value.operand)}.expand{shape}.clone()", ATOM
             return f"{self.like}.new_full({shape}, {filling})", ATOM
         return f"{self.tight(value.operand)}.expand({self.shape(value.dims)})", ATOM
 

@@ -182,7 +182,10 @@ class Checks:
 
     def _Fill(self, step: steps.Fill) -> str:
         number, shape = self.text(step.value.operand), self.shape(step.value.dims)
-        filled = f"{self.like}.new_full((), {number})" + f".expand({shape})" * bool(shape)
+        one = f"{self.like}.new_full((), {number})"
+        if parts.is_wide(step.value.operand):
+            one = self.as_tensor(step.value.operand)
+        filled = one + f".expand({shape})" * bool(shape)
         return f"if {step.name} is None:\n        {step.name} = {filled}"
 
     def _Default(self, step: steps.Default) -> str:

@@ -97,6 +97,15 @@ class Printer(Checks, Arrays):
     def tight(self, value: values.Value) -> str:
         return self.text(value, ATOM)
 
+    def argument(self, value: values.Value) -> str:
+        """``value`` as an argument of a function of torch's."""
+        wide = self.is_number(value) and parts.is_wide(value)
+        return self.as_tensor(value) if wide else self.text(value)
+
+    def as_tensor(self, number: values.Value) -> str:
+        """A number in the format of the tensors, infinite where that holds no such number."""
+        return f"{self.like}.new_tensor({self.text(number)})"
+
     def is_number(self, value: values.Value) -> bool:
         """Whether the value is a Python number when the code runs."""
         return parts.is_number(value, self.numbers)
@@ -216,7 +225,8 @@ class Printer(Checks, Arrays):
             return f"({yes} if {condition} else {no})", ATOM
         if (yes, no) == ("1", "0"):
             return f"({condition}).to({self.like}.dtype)", ATOM
-        if self.is_number(value.yes) and self.is_number(value.no):
+        yes, no = self.argument(value.yes), self.argument(value.no)
+        if self.is_number(value.yes) and self.is_number(value.no) and "new_tensor" not in yes:
             yes = f"{self.like}.new_tensor({yes})"  # two numbers would be of torch's default format
         return f"torch.where({condition}, {yes}, {no})", ATOM
 
@@ -226,8 +236,10 @@ class Printer(Checks, Arrays):
 
     def _Clamp(self, value: values.Clamp):
         bounds = {"min": value.low, "max": value.high}
-        known = {name: self.text(bound) for name, bound in bounds.items() if bound is not None}
+        known = {name: self.argument(bound) for name, bound in bounds.items() if bound is not None}
         both = len(known) == 2
+        if any(parts.is_wide(bound) for bound in bounds.values() if bound is not None):
+            known = {name: self.as_tensor(bounds[name]) for name in known}  # both or none
         arguments = [text if both else f"{name}={text}" for name, text in known.items()]
         return f"{self.tight(value.operand)}.clamp({', '.join(arguments)})", ATOM
 
