@@ -14,10 +14,10 @@ from sympy import Integer, Ne
 from derive.language.symbols import is_constant
 from derive.reading.operations.choosing import chosen
 from derive.reading.refusals import Refusal
-from derive.reading.values import BOOL, DTYPES, FLOAT, INT, MASK, Space, Value, entries
+from derive.reading.values import BOOL, DTYPES, FLOAT, INT, MASK, NUMBER, Space, Value, entries
 
 WORDS = {BOOL: "bools", INT: "integers", FLOAT: "floats"}
-AS_FLOATS = "make it floats first: .float()"
+AS_FLOATS = "make floats first: .float(), or a dtype"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def in_place(into: Value, result: Value) -> Value:
         raise Refusal(
             f"the result is {WORDS[result.dtype]}, and the tensor that it is written into holds "
             f"{WORDS[into.dtype]}: torch refuses it",
-            "make that floats first, where it is made: .float(), or dtype=torch.float32",
+            AS_FLOATS,
         )
     return result
 
@@ -76,11 +76,18 @@ def converted(space: Space, x: Value, dtype: str) -> Value:
     if x.dtype == dtype:
         return x
     if dtype == BOOL:
-        made = space.made(chosen((1, Ne(x.expression, 0)), (0, True)), x.dims, x.extent.inside())
-        return entries(made, BOOL)
+        return entries(_truth(space, x), BOOL)
     if dtype == INT and x.dtype == FLOAT and not x.expression.is_integer:
         return entries(_cut(space, x), INT)
     return entries(x, dtype)
+
+
+def _truth(space: Space, x: Value) -> Value:
+    """1 where an entry is not 0."""
+    e = chosen((1, Ne(x.expression, 0)), (0, True))
+    if x.expression.is_number and e != x.expression:
+        space.remark(f"torch makes True of {x.expression}, since it is held in bools here")
+    return space.made(e, x.dims, x.extent.inside())
 
 
 def _cut(space: Space, x: Value) -> Value:
@@ -88,7 +95,7 @@ def _cut(space: Space, x: Value) -> Value:
     if not is_constant(e) or not e.is_number:
         raise Refusal("torch cuts off the fractions of floats that become integers", AS_FLOATS)
     whole = Integer(int(e))
-    space.remark(f"torch cuts {e} to {whole}: it becomes an integer")
+    space.remark(f"torch cuts {e} to {whole}, since it is held in integers here; {AS_FLOATS}")
     return space.made(whole, x.dims, x.extent, kind=x.kind)
 
 
@@ -96,7 +103,11 @@ def source_of(space: Space, into: Value, x: Value) -> Value:
     """What is written at an index of ``into``: a number as ``copy_`` makes it, and a tensor of the
     same dtype.
     """
-    if x.kind != "number":
-        of_one_dtype(into, x, "writing at an index, into and")
-        return x
-    return converted(space, x, into.dtype)
+    if x.kind == NUMBER:
+        return converted(space, x, into.dtype)
+    if x.dtype != into.dtype:
+        raise Refusal(
+            f"{WORDS[x.dtype]} are written at an index of {WORDS[into.dtype]}: torch refuses it",
+            "make both floats: .float()",
+        )
+    return x

@@ -230,13 +230,13 @@ def _scatter_add(space: Space, input: Value, dim: Value, index: Value, src: Valu
 
 def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: bool) -> Value:
     place, own, at = _beside(space, x, dim, indices(index, "the index"))
-    value = source_of(space, x, value)
     if index.dims[place] is not None and not accumulate:
         lost = {axis for axis in (index.dims[place],) if axis in value.dims}
         raise _written_once(lost, "write scatter_add")
     if value.kind != NUMBER and len(value.dims) != len(index.dims):
         problem = f"scatter of the shape {value.shape} by an index of {index.shape}"
         raise Mismatch(problem, "it takes a number, or a tensor of as many dimensions")
+    value = source_of(space, x, value)
     if value.dims and [space.size(a) for a in value.dims] != [space.size(a) for a in index.dims]:
         raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must agree")
     operands = [(x, own), (index, at), (value, at if value.dims else [])]
