@@ -239,6 +239,7 @@ TEXTS = {
         "x.view_as(dy) + dy.reshape_as(x) + x.reshape(n, -1) + x.view(x.size(0), C)",
         "torch.reshape(x, (n, -1)) + torch.reshape(gain, (1, C)) + x.clone().requires_grad_()",
         "(x > 0).long() + (dy > 0).long() + (x < 0).int()*x.clone().detach()",
+        "~x.bool()*dy + (x > 0).long().bool()*x",
         "mean.squeeze() + mean.view(-1) + mean.reshape(C) + mean.squeeze(0) + mean.flatten()",
         "gain.view(1, C) + mean.T.T + x.clone().detach().contiguous().data.float().double()",
         "x.shape[0] + x.size(1) + len(x) + x.numel() + x.dim() + x.ndim + x.size()[0]",

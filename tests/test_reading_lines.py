@@ -172,7 +172,7 @@ REFUSED = {
     "a lost value": ("dy*gain\ndx = dy", "lost", "assign"),
     "no gradient": ("foo = dy*gain", "no line says", "--let"),
     "unequal tuples": ("a, b = x.shape[0], 2, 3\ndx = a", "2 names, but 3 values", ""),
-    "the same row twice": ("dx = dy*1\ndx[dy.argmax(1)] += dy", "same index", "index_add_"),
+    "the same row twice": ("dx = dy*1\ndx[dy.argmax(1)] += 1", "same index", "index_add_"),
 }
 
 

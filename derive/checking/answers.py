@@ -99,6 +99,7 @@ class Answers:
 
     ``shapes`` are those that decided, where inputs may have any number of dimensions,
     ``other_shapes`` what came of others; ``in_every_shape`` says that this is the same.
+    ``remarks`` tell what torch does with the text and that is not seen in it.
     """
 
     definition: Definition
@@ -107,6 +108,7 @@ class Answers:
     shapes: str = ""
     other_shapes: tuple[str, ...] = ()
     in_every_shape: bool = True
+    remarks: tuple[str, ...] = ()
     outcome: Outcome = field(init=False)
 
     def __post_init__(self):

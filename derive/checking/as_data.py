@@ -16,6 +16,7 @@ def json_of(verdict: Answers) -> dict:
         "shapes": verdict.shapes,
         "other_shapes": list(verdict.other_shapes),
         "in_every_shape": verdict.in_every_shape,
+        "remarks": list(verdict.remarks),
         "gradients": [_answer_as_data(answer) for answer in verdict.answers],
     }
 

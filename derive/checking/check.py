@@ -93,7 +93,8 @@ def check_definition(
 
 def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
     answers = [_answer_in_time(claim, reading, doing) for claim in reading.claims]
-    return Verdict(definition, tuple(_without_inheritance(answers)), reading.single)
+    blamed = tuple(_without_inheritance(answers))
+    return Verdict(definition, blamed, reading.single, remarks=reading.remarks)
 
 
 def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:

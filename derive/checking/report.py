@@ -36,7 +36,7 @@ def formula(e: Expr) -> str:
 
 def text_of(verdict: Answers) -> str:
     """The whole answer: what is wrong first, then what is right."""
-    lines = list(_headline(verdict))
+    lines = [*_headline(verdict), *verdict.remarks]
     for answer in verdict.answers:
         if verdict.single or answer.outcome not in ("right", "narrower"):
             lines += [f"{INDENT * (not verdict.single)}{line}" for line in _details(answer)]

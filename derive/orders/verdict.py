@@ -50,6 +50,7 @@ class Said:
             verdict.shapes,
             verdict.other_shapes,
             verdict.in_every_shape,
+            verdict.remarks,
         )
 
     def _answer(self, answer: Answer) -> Answer:

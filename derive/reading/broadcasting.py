@@ -25,8 +25,10 @@ from derive.reading.values import (
     Labels,
     Space,
     Value,
+    held_as,
     number,
     product_of,
+    promoted,
     sum_of,
 )
 
@@ -138,9 +140,11 @@ def pointwise(
     build: Callable[..., Expr],
     values: Sequence[Value],
     extent: Extent | None = None,
-    kind: str | None = None,
+    dtype: str | None = None,
 ) -> Value:
-    """``build`` of the entries of ``values``, broadcast."""
+    """``build`` of the entries of ``values``, broadcast, as entries of ``dtype``, or of that of the
+    values together.
+    """
     for value in values:
         if value.kind in (INDEX, COUNT, IGNORED):
             raise Refusal(
@@ -150,13 +154,13 @@ def pointwise(
     expressions, dims = aligned(space, values)
     if extent is None:
         extent = sum_of(value.extent for value in values).inside()
-    if kind is None:
-        kind = NUMBER if all(value.kind == NUMBER for value in values) else TENSOR
+    kind = NUMBER if all(value.kind == NUMBER for value in values) else TENSOR
+    held = held_as(dtype or promoted(values), kind)
     by_name = any(value.by_name for value in values)
     e = build(*expressions)
     if space.as_written:
         e = with_lost(e, expressions)
-    return space.made(e, dims, extent, kind=kind, by_name=by_name)
+    return space.made(e, dims, extent, by_name=by_name, **held)
 
 
 def added(space: Space, *values: Value) -> Value:
@@ -171,10 +175,13 @@ def negated(space: Space, value: Value) -> Value:
     return multiplied(space, number(-1), value)
 
 
-def contracted(space: Space, operands: Sequence[tuple[Value, Labels]], kept: Labels) -> Value:
+def contracted(
+    space: Space, operands: Sequence[tuple[Value, Labels]], kept: Labels, dtype: str | None = None
+) -> Value:
     """The product of the operands, summed over every label that is not ``kept``: an einsum."""
     expressions, chosen = matched(space, operands)
     gone = [axis for label, axis in chosen.items() if label not in kept and axis is not None]
     e = summed(Mul(*expressions), gone, space.size)
     extent = product_of(value.extent for value, _ in operands).inside()
-    return space.made(e, tuple(chosen[label] for label in kept), extent)
+    held = held_as(dtype or promoted(value for value, _ in operands))
+    return space.made(e, tuple(chosen[label] for label in kept), extent, **held)

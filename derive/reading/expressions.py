@@ -11,13 +11,13 @@ from typing import Any
 
 from sympy import Eq, Expr, Ne, pi
 
-from derive.reading.broadcasting import added, multiplied, negated, pointwise
+from derive.reading.broadcasting import multiplied, negated, pointwise
 from derive.reading.indexing import indexed
 from derive.reading.names import Names, exact
 from derive.reading.notation import CALLS, Notation
 from derive.reading.operations import functions as arithmetic
 from derive.reading.operations.choosing import chosen, related
-from derive.reading.operations.entries import Dtype, Extremes, Operation
+from derive.reading.operations.entries import Extremes, Operation
 from derive.reading.operations.functions import SYMPYS
 from derive.reading.operations.picking import compared_to_ignored, equal_to_count
 from derive.reading.operations.products import matmul
@@ -37,7 +37,7 @@ from derive.reading.operations.vocabulary import (
 from derive.reading.refusals import Refusal, Unplaced, printable
 from derive.reading.source import Source
 from derive.reading.unread import FOREIGN, NO_OPERATORS
-from derive.reading.values import COUNT, IGNORED, INDEX, MASK, NUMBER, Space, Value
+from derive.reading.values import BOOL, COUNT, IGNORED, INDEX, MASK, NUMBER, Space, Value
 
 
 class Expressions:
@@ -109,21 +109,16 @@ class Expressions:
         if operate is None:
             problem, remedy = NO_OPERATORS[type(node.op)]
             raise Refusal(problem, remedy)
-        return self.combined(operate, self.value(node.left), self.value(node.right))
-
-    def combined(self, operate: Callable, a: Value, b: Value) -> Value:
-        if a.kind == b.kind == MASK and operate in (added, arithmetic.subtracted):
-            raise Refusal("torch adds bools as bools", "make them numbers: (x > 0).float()")
-        return operate(self.space, a, b)
+        return operate(self.space, self.value(node.left), self.value(node.right))
 
     def _unary(self, node: ast.UnaryOp) -> Value:
         x = self.value(node.operand)
-        if isinstance(node.op, ast.UAdd):
+        if isinstance(node.op, ast.UAdd) and x.kind != MASK:
             return x
         if isinstance(node.op, ast.USub) and x.kind != MASK:
             return negated(self.space, x)
         if isinstance(node.op, ast.Invert) and x.kind == MASK:
-            return pointwise(self.space, lambda e: 1 - e, [x], kind=MASK)
+            return pointwise(self.space, lambda e: 1 - e, [x], dtype=BOOL)
         raise Refusal("this sign is not read here", "-x of numbers, ~(x > 0) of comparisons")
 
     def _compare(self, node: ast.Compare) -> Value:
@@ -140,7 +135,7 @@ class Expressions:
         def build(x: Expr, y: Expr) -> Expr:
             return chosen((1, related(relation, x, y)), (0, True))
 
-        return pointwise(self.space, build, [a, b], kind=MASK)
+        return pointwise(self.space, build, [a, b], dtype=BOOL)
 
     # Names behind a dot
 
@@ -164,7 +159,7 @@ class Expressions:
         if module in ("torch", "math") and node.attr == "pi":
             return Value(pi, kind=NUMBER)
         if module == "torch" and node.attr in DTYPES:
-            return Dtype()
+            return DTYPES[node.attr]
         if module is not None:
             operation(module, node.attr)
             raise Refusal(f"{printable(node.attr)} is a function", "call it with its argument")
@@ -257,11 +252,11 @@ class Expressions:
 
 
 def _both(space: Space, a: Value, b: Value) -> Value:
-    return pointwise(space, lambda x, y: x * y, masks(a, b), kind=MASK)
+    return pointwise(space, lambda x, y: x * y, masks(a, b), dtype=BOOL)
 
 
 def _either(space: Space, a: Value, b: Value) -> Value:
-    return pointwise(space, lambda x, y: x + y - x * y, masks(a, b), kind=MASK)
+    return pointwise(space, lambda x, y: x + y - x * y, masks(a, b), dtype=BOOL)
 
 
 def masks(*values: Value) -> list[Value]:
@@ -271,7 +266,7 @@ def masks(*values: Value) -> list[Value]:
 
 
 BINARY: Mapping[type, Callable] = {
-    ast.Add: added,
+    ast.Add: arithmetic.plus,
     ast.Sub: arithmetic.subtracted,
     ast.Mult: multiplied,
     ast.Div: arithmetic.divided,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from derive.language.symbols import Tensor
@@ -92,8 +92,8 @@ class Memory:
             error.node = error.node or target
             cell.broken = self.misaligned(error)
             return
-        kind = cell.value.kind
-        cell.value = Value(value.expression, value.dims, kind, value.by_name, value.extent)
+        held = {"kind": cell.value.kind, "whole": cell.value.whole}
+        cell.value = replace(value, storage=None, **held)
 
     def _check_writable(self, cell: Cell, target: ast.AST) -> None:
         if not isinstance(cell.value, Value):
@@ -119,7 +119,7 @@ def stored_in(cell: Cell):
     x = cell.value
     if not isinstance(x, Value) or x.kind == NUMBER:
         return x
-    return Value(x.expression, x.dims, x.kind, x.by_name, x.extent, x.storage or cell)
+    return replace(x, storage=x.storage or cell)
 
 
 def as_if_right(names: Names, space: Space, of: Tensor, value: Value) -> Value:

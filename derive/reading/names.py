@@ -38,7 +38,7 @@ def exact(text: str) -> Value:
     value = Rational(Fraction(text))
     if problem := unheld_number(value):
         raise Refusal(f"{printable(text, SHOWN)} is {problem}", "torch reads it as inf, or as 0")
-    return number(value)
+    return number(value, text.lstrip("+-").replace("_", "").isdigit())
 
 
 class Names:

@@ -16,12 +16,13 @@ from derive.reading.expressions import BINARY, Expressions
 from derive.reading.lines import assigned_in, check_annotation, writes
 from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.reading.names import Names
+from derive.reading.operations.dtypes import in_place
 from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Mismatch, Refusal, printable
 from derive.reading.source import Source
 from derive.reading.stores import Write, stored
 from derive.reading.unread import STATEMENTS
-from derive.reading.values import NUMBER, Space, Value
+from derive.reading.values import NUMBER, Space, Value, entries
 
 
 class Program:
@@ -93,6 +94,7 @@ class Program:
         self.last = statements[-1]
         for self.statement in statements:
             statement = self.statement
+            self.space.line = statement.lineno
             try:
                 RUNNERS.get(type(statement), Program._refuse)(self, statement)
             except Refusal as error:
@@ -183,7 +185,7 @@ class Program:
             raise Refusal("this operator is not read", "write dx += expression", node)
 
         def combined(before: Value) -> Value:
-            return self.expressions.combined(operate, before, self.expressions.value(node.value))
+            return in_place(before, operate(self.space, before, self.expressions.value(node.value)))
 
         if isinstance(node.target, ast.Subscript):
             self._store(
@@ -194,7 +196,8 @@ class Program:
             raise Refusal("left of += stands a name", "the gradient of x is called dx", node.target)
         cell = self.memory.own_cell(node.target)
         if _is_number(cell.value) and not cell.broken:
-            self._bind(node.target, self.memory.new(combined(cell.value), node), node)
+            new = operate(self.space, cell.value, self.expressions.value(node.value))
+            self._bind(node.target, self.memory.new(new, node), node)
         else:
             self.memory.write(cell, node.target, node, combined)
 
@@ -220,6 +223,7 @@ class Program:
         """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees."""
         if not isinstance(new, Value):
             raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", func)
+        new = entries(in_place(x, new), x.dtype)
         same_shape(self.space, x, new, "what is written into keeps its shape")
         if x.storage is None:
             return new

@@ -55,6 +55,7 @@ class Reading:
     """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
     is the number that it assigned to the gradient that arrives; ``single`` says that it is one
     expression and not a backward of several lines, ``by_name`` that it is in the notation.
+    ``remarks`` are about what torch does with it and that is not seen in it.
     """
 
     definition: Definition
@@ -63,6 +64,7 @@ class Reading:
     mentions_upstream: bool
     single: bool
     by_name: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 def read(
@@ -118,6 +120,7 @@ def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of:
         first.reads_upstream,
         len(lines) == 1,
         notation,
+        tuple(first.space.remarks),
     )
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from derive.reading.broadcasting import added, negated
+from sympy import Integer
+
+from derive.reading.broadcasting import negated
 from derive.reading.expressions import Expressions
 from derive.reading.indexing import advanced, items_of
 from derive.reading.operations.choosing import where
-from derive.reading.operations.functions import subtracted
+from derive.reading.operations.dtypes import converted, in_place
+from derive.reading.operations.functions import plus, subtracted
 from derive.reading.operations.picking import picked, written
 from derive.reading.operations.shaping import expanded
-from derive.reading.values import MASK, Value
+from derive.reading.refusals import Mismatch
+from derive.reading.values import MASK, Value, entries
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,26 @@ def stored(
     if all(item == ":" or item is Ellipsis for item in items):
         if combined is not None:
             return combined(x)
-        return expanded(space, value(), x.dims, "what is written")
+        return expanded(space, converted(space, value(), x.dtype), x.dims, "what is written")
     if len(items) == 1 and isinstance(items[0], Value) and items[0].kind == MASK:
-        new = combined(x) if combined else value()
+        if value().axes:
+            raise Mismatch(
+                f"a mask picks entries in a row, which the shape {value().shape} does not fit",
+                "write torch.where(mask, new, old)",
+            )
+        new = combined(x) if combined else converted(space, value(), x.dtype)
         return where(space, items[0], new, x)
     place = advanced(items, x)
     if write.operate is None:
         return written(space, x, place, value(), False)
-    if write.operate is added:
-        return written(space, x, place, value(), True)
-    if write.operate is subtracted:
-        return written(space, x, place, negated(space, value()), True)
-    return written(space, x, place, combined(picked(space, x, place)), False)
+    if write.operate not in (plus, subtracted):
+        return written(space, x, place, entries(combined(picked(space, x, place)), x.dtype), False)
+    more = value()
+    in_place(x, write.operate(space, _entry(x), _entry(more)))
+    more = entries(more if write.operate is plus else negated(space, more), x.dtype)
+    return written(space, x, place, more, True)
+
+
+def _entry(x: Value) -> Value:
+    """Any entry of a tensor: what torch says of its dtype it says of all."""
+    return replace(x, expression=Integer(1), dims=())

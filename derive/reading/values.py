@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sympy import Expr, Integer, nan, oo, zoo
 
@@ -20,6 +21,7 @@ Labels = Sequence[Hashable]
 
 TENSOR, NUMBER, MASK, INDEX, COUNT = "tensor", "number", "mask", "index", "count"
 IGNORED = "ignored"  # the index of labels that do not count
+BOOL, INT, FLOAT = DTYPES = ("bool", "int", "float")  # of entries; what they are together is larger
 UNDEFINED = (nan, zoo, oo, -oo)
 
 MOST_TERMS = 10_000  # multiplied out; what a person checks has some ten
@@ -64,6 +66,7 @@ class Value:
     Python's: a literal, a size, a scalar), 'mask' (of bools, read as 0 and 1), 'index' (integers
     that index an axis) or 'count' (0, 1, 2, ... along its axis). ``by_name`` values align by the
     names of their axes. ``storage`` is what the value is a view of: writing into it changes that.
+    A tensor or a number that is ``whole`` is one of integers, to torch and to Python.
     """
 
     expression: Expr
@@ -72,6 +75,14 @@ class Value:
     by_name: bool = False
     extent: Extent = Extent()
     storage: object = None
+    whole: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """What torch holds its entries as."""
+        if self.kind == MASK:
+            return BOOL
+        return INT if self.whole or self.kind in (INDEX, COUNT, IGNORED) else FLOAT
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -88,11 +99,28 @@ def shape_text(dims: Dims) -> str:
     return f"({inside},)" if len(dims) == 1 else f"({inside})"
 
 
-def number(e: int | Expr) -> Value:
-    """A number, of Python's or of SymPy's."""
+def promoted(values: Iterable[Value]) -> str:
+    """The dtype of values that meet."""
+    return max((value.dtype for value in values), key=DTYPES.index)
+
+
+def held_as(dtype: str, kind: str = TENSOR) -> dict[str, Any]:
+    """The fields of a `Value` of a dtype."""
+    return {"kind": MASK if dtype == BOOL else kind, "whole": dtype == INT}
+
+
+def entries(x: Value, dtype: str) -> Value:
+    """``x`` with its entries held as ``dtype``."""
+    kept = x.kind if x.kind in (NUMBER, INDEX, COUNT) else TENSOR
+    return replace(x, **held_as(dtype, kept))
+
+
+def number(e: int | Expr, whole: bool | None = None) -> Value:
+    """A number, of Python's or of SymPy's; one with a decimal point is not ``whole``."""
     e = Integer(e) if isinstance(e, int) else e
     digits = sum(len(f"{part:x}") for part in (int(e.p), int(e.q))) // 4 if e.is_Rational else 1
-    return Value(e, kind=NUMBER, extent=Extent(length=max(digits, 1)))
+    whole = e.is_integer is True if whole is None else whole
+    return Value(e, kind=NUMBER, extent=Extent(length=max(digits, 1)), whole=whole)
 
 
 class Space:
@@ -106,6 +134,11 @@ class Space:
         self.definition, self.by_name, self.as_written = definition, by_name, as_written
         self.by_position = False  # has a dimension been met by its number?
         self.work = 0
+        self.line = 1
+        self.remarks: dict[str, None] = {}  # what torch does that is not seen in the text
+
+    def remark(self, what: str) -> None:
+        self.remarks[f"line {self.line}: {what}"] = None
 
     def size(self, axis: Axis | None) -> Expr:
         return Integer(1) if axis is None else self.definition.size(axis)

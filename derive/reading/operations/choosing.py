@@ -11,7 +11,7 @@ from sympy.logic.boolalg import Boolean
 from derive.reading.broadcasting import pointwise
 from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Refusal
-from derive.reading.values import MASK, Space, Value, sum_of
+from derive.reading.values import MASK, Space, Value, promoted, sum_of
 
 choosing: dict[str, Operation] = {}
 
@@ -110,4 +110,4 @@ def where(space: Space, condition: Value, input: Value, other: Value):
             return chosen((a, mask.args[0].cond), (b, True))
         return mask * a + (1 - mask) * b
 
-    return pointwise(space, build, [condition, input, other])
+    return pointwise(space, build, [condition, input, other], dtype=promoted([input, other]))

@@ -17,7 +17,7 @@ from typing import Any
 from sympy import Expr
 
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import MASK, NUMBER, TENSOR, Extent, Space, Value
+from derive.reading.values import MASK, NUMBER, TENSOR, Extent, Space, Value, held_as
 
 LARGEST_INTEGER = 10**6  # of a dimension or another whole number among arguments
 
@@ -28,10 +28,6 @@ class Extremes:
 
     values: Value
     indices: Value
-
-
-class Dtype:
-    """A dtype of floats, or a device: read, and without consequence for the mathematics."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +72,8 @@ def described(value) -> str:
     """What kind of thing an argument is, for a message."""
     if isinstance(value, Value):
         return f"a {value.kind} of shape {value.shape}" if value.kind != NUMBER else "a number"
-    kinds = {Extremes: "a pair (values, indices)", Dtype: "a dtype", tuple: "a tuple", str: "text"}
-    return kinds.get(type(value), str(value))
+    kinds = {Extremes: "a pair (values, indices)", tuple: "a tuple", str: "text"}
+    return kinds.get(type(value), str(value) if isinstance(value, bool) else "a dtype")
 
 
 def entry(table: dict[str, Operation], *names: str, forms: str = "method torch"):
@@ -145,8 +141,12 @@ def reduced(
     keepdim,
     build: Callable[[Expr, list], Expr],
     extent: Extent | None = None,
+    dtype: str | None = None,
 ) -> Value:
-    """``build(expression, axes)`` without the dimensions ``dim``, or with size 1 in their place."""
+    """``build(expression, axes)`` without the dimensions ``dim``, or with size 1 in their place.
+
+    Long: torch's own arguments, and what is made of them.
+    """
     keepdim = truth(keepdim, "keepdim")
     places = positions(space, tensor(x), dim)
     gone = [x.dims[place] for place in places if x.dims[place] is not None]
@@ -156,7 +156,8 @@ def reduced(
         if keepdim or place not in places
     )
     e = build(x.expression, gone)
-    return space.made(e, tuple(kept), extent or x.extent.inside())
+    held = held_as(dtype or x.dtype)
+    return space.made(e, tuple(kept), extent or x.extent.inside(), **held)
 
 
 def same_shape(space: Space, x: Value, other: Value, what: str) -> None:

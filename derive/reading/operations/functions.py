@@ -29,9 +29,23 @@ from derive.language.symbols import is_constant
 from derive.reading import literal
 from derive.reading.broadcasting import added, multiplied, negated, pointwise
 from derive.reading.operations.choosing import chosen, related
+from derive.reading.operations.dtypes import AS_FLOATS, converted, floats, numbers
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.refusals import Refusal
-from derive.reading.values import NUMBER, TENSOR, Extent, Space, Value, number, product_of
+from derive.reading.values import (
+    BOOL,
+    FLOAT,
+    INT,
+    MASK,
+    NUMBER,
+    TENSOR,
+    Extent,
+    Space,
+    Value,
+    number,
+    product_of,
+    promoted,
+)
 
 # Of an exponent: a power is multiplied out, and a root has digits.
 LARGEST_EXPONENT, LARGEST_DENOMINATOR = 16, 10**9
@@ -86,11 +100,28 @@ AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {
 functions: dict[str, Operation] = {}
 
 
+# Integers stay integers; all others make floats of them, or take none.
+OF_INTEGERS = {"abs", "absolute", "sign", "sgn", "neg", "negative", "positive", "square", "relu"}
+OF_BOOLS = {"sign": BOOL, "sgn": BOOL, "square": INT}
+OF_FLOATS_ALONE = {"softplus", "silu", "logsigmoid"}
+
+
+def _dtype_of(name: str, x: Value) -> str:
+    """What a function makes of its entries. Raises `Refusal` where torch does."""
+    if name in OF_FLOATS_ALONE and x.kind != NUMBER:
+        floats(x, name)
+    if name not in OF_INTEGERS:
+        return FLOAT
+    if x.kind == MASK and not x.by_name:
+        return OF_BOOLS.get(name) or numbers(x, name).dtype
+    return x.dtype
+
+
 def applied(space: Space, name: str, x: Value) -> Value:
     """The function called ``name`` of every entry."""
     extent = x.extent**2 if name == "square" else x.extent.inside().inside()
     build = AS_WRITTEN.get(name) if space.as_written else None
-    result = pointwise(space, build or FUNCTIONS[name], [x], extent)
+    result = pointwise(space, build or FUNCTIONS[name], [x], extent, _dtype_of(name, x))
     if result.expression.has(I):
         raise Refusal(f"{name} of a negative number", "it is no real number")
     return result
@@ -127,10 +158,19 @@ def power(space: Space, base: Value, exponent: Value) -> Value:
     whole = e.is_Integer and e.is_nonnegative
     extent = base.extent ** int(e) if whole else _scaled(base.extent, e) + exponent.extent
     build = literal.raised if space.as_written else Pow
-    result = pointwise(space, build, [base, exponent], extent)
+    result = pointwise(space, build, [base, exponent], extent, _dtype_of_power(base, exponent))
     if result.expression.has(I):
         raise Refusal("a root of a negative number", "it is no real number")
     return result
+
+
+def _dtype_of_power(base: Value, exponent: Value) -> str:
+    dtype = promoted([base, exponent])
+    if dtype == FLOAT or exponent.expression.is_nonnegative:
+        return dtype
+    if base.kind != NUMBER:
+        raise Refusal("torch has no negative power of integers", AS_FLOATS)
+    return FLOAT
 
 
 def _scaled(extent: Extent, e: Expr) -> Extent:
@@ -143,21 +183,39 @@ def divided(space: Space, above: Value, below: Value) -> Value:
         raise Refusal("this divides by 0", "mend the divisor")
     extent = product_of([above.extent, below.extent.inside()])
     build = literal.divided if space.as_written else truediv
-    return pointwise(space, build, [above, below], extent)
+    return pointwise(space, build, [above, below], extent, FLOAT)
+
+
+def plus(space: Space, a: Value, b: Value) -> Value:
+    if a.kind == b.kind == MASK:
+        raise Refusal("torch adds bools as bools", "make them numbers: (x > 0).float()")
+    return added(space, a, b)
 
 
 def subtracted(space: Space, a: Value, b: Value) -> Value:
-    return added(space, a, negated(space, b))
+    return added(space, numbers(a, "difference"), negated(space, numbers(b, "difference")))
+
+
+def _times(space: Space, x: Value, alpha: Value | None, beside: Value) -> Value:
+    """``alpha*x``, which is added to what stands ``beside`` it."""
+    if alpha is None:
+        return x
+    if alpha.dtype == FLOAT and promoted([x, beside]) != FLOAT:
+        raise Refusal("alpha is no integer, and what it multiplies is: torch refuses it", AS_FLOATS)
+    return multiplied(space, x, alpha)
 
 
 @entry(functions, "add")
 def _add(space: Space, input: Value, other: Value, alpha: Value | None = None):
-    return added(space, input, other if alpha is None else multiplied(space, other, alpha))
+    if input.kind != MASK or other.kind != MASK:
+        other = _times(space, other, alpha, input)
+    return plus(space, input, other)
 
 
 @entry(functions, "sub", "subtract")
 def _sub(space: Space, input: Value, other: Value, alpha: Value | None = None):
-    return subtracted(space, input, other if alpha is None else multiplied(space, other, alpha))
+    numbers(other, "difference")
+    return subtracted(space, input, _times(space, other, alpha, input))
 
 
 @entry(functions, "mul", "multiply")
@@ -180,4 +238,6 @@ def _addcmul(
     space: Space, input: Value, tensor1: Value, tensor2: Value, value: Value | None = None
 ):
     scale = number(1) if value is None else value
+    if promoted([input, tensor1, tensor2]) != FLOAT:
+        scale = converted(space, scale, INT)
     return added(space, input, multiplied(space, scale, tensor1, tensor2))

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sympy import Expr, Integer
 
-from derive.reading.operations.entries import Dtype, Operation, entry
+from derive.reading.operations.dtypes import Dtype, asked, converted, floats
+from derive.reading.operations.entries import Operation, entry
 from derive.reading.operations.shaping import axis_of_size, dims_of_sizes, relaid
 from derive.reading.refusals import Refusal
-from derive.reading.values import COUNT, MASK, TENSOR, Dims, Extent, Space, Value
+from derive.reading.values import (
+    BOOL,
+    COUNT,
+    FLOAT,
+    INDEX,
+    INT,
+    TENSOR,
+    Dims,
+    Extent,
+    Space,
+    Value,
+    entries,
+    held_as,
+)
 
 making: dict[str, Operation] = {}
 
@@ -15,67 +31,86 @@ making: dict[str, Operation] = {}
 # The same tensor once more
 
 
-@entry(making, "detach", "requires_grad_", "contiguous", forms="method")
+@entry(making, "detach", "contiguous", forms="method")
 def _itself(space: Space, input: Value):
     return input
 
 
+@entry(making, "requires_grad_", forms="method")
+def _requires_grad(space: Space, input: Value):
+    return floats(input, "gradient")
+
+
+def _as_dtype(space: Space, x: Value, dtype: str) -> Value:
+    """``x.to(dtype)``: the same tensor, where it is of that dtype already."""
+    if x.kind == INDEX and dtype != INT:
+        raise Refusal("torch takes integers alone for an index", "leave this out")
+    if x.dtype == FLOAT and dtype == INT:
+        raise Refusal("this cuts off the fraction of every entry", "leave it out")
+    same = x.dtype == dtype
+    return relaid(x, x.dims) if same else replace(converted(space, x, dtype), storage=None)
+
+
 @entry(making, "float", "double", "half", "bfloat16", forms="method")
 def _float(space: Space, input: Value):
-    return relaid(input, input.dims) if input.kind != MASK else _as_numbers(input)
-
-
-def _as_numbers(mask: Value) -> Value:
-    return Value(mask.expression, mask.dims, TENSOR, mask.by_name, mask.extent)
-
-
-@entry(making, "to", "type", "type_as", forms="method")
-def _to(space: Space, input: Value, other, dtype=None):
-    if not isinstance(other, (Dtype, Value)):
-        raise Refusal("to what is not said", "write .to(torch.float32)")
-    return _float(space, input)
+    return _as_dtype(space, input, FLOAT)
 
 
 @entry(making, "int", "long", forms="method")
 def _int(space: Space, input: Value):
-    if input.kind == TENSOR:
-        raise Refusal("this rounds every entry", "leave it out")
-    return _as_numbers(input) if input.kind == MASK else input
+    return _as_dtype(space, input, INT)
+
+
+@entry(making, "bool", forms="method")
+def _bool(space: Space, input: Value):
+    return _as_dtype(space, input, BOOL)
+
+
+@entry(making, "to", "type", "type_as", forms="method")
+def _to(space: Space, input: Value, other=None, dtype=None):
+    if not isinstance(other or dtype, (Dtype, Value)):
+        raise Refusal("to what is not said", "write .to(torch.float32)")
+    default = input.dtype if other is None else other.dtype or input.dtype
+    return _as_dtype(space, input, asked(dtype, default))
 
 
 @entry(making, "clone")
 def _clone(space: Space, input: Value):
-    return Value(input.expression, input.dims, input.kind, input.by_name, input.extent)
+    return replace(input, storage=None)
 
 
 @entry(making, "item", forms="method")
 def _item(space: Space, input: Value):
     if input.dims:
         raise Refusal(f"item of the shape {input.shape}", "it takes one entry")
-    return Value(input.expression, (), TENSOR, extent=input.extent)
+    return replace(input, kind=TENSOR, storage=None, whole=input.dtype != FLOAT)
 
 
 # New tensors
 
 
-def _filled(space: Space, dims: Dims, e: Expr) -> Value:
+def _filled(space: Space, dims: Dims, e: Expr, dtype: str) -> Value:
     space.by_position = True
-    return space.made(e, dims, Extent())
+    return space.made(e, dims, Extent(), **held_as(dtype))
 
 
 @entry(making, "zeros_like")
 def _zeros_like(space: Space, input: Value, dtype=None, device=None):
-    return _filled(space, input.dims, Integer(0))
+    return _filled(space, input.dims, Integer(0), asked(dtype, input.dtype, device))
 
 
 @entry(making, "ones_like")
 def _ones_like(space: Space, input: Value, dtype=None, device=None):
-    return _filled(space, input.dims, Integer(1))
+    return _filled(space, input.dims, Integer(1), asked(dtype, input.dtype, device))
 
 
 @entry(making, "full_like")
 def _full_like(space: Space, input: Value, fill_value: Value, dtype=None, device=None):
-    return _filled(space, input.dims, _number(fill_value))
+    return _filled_with(space, input.dims, fill_value, asked(dtype, input.dtype, device))
+
+
+def _filled_with(space: Space, dims: Dims, value: Value, dtype: str) -> Value:
+    return _filled(space, dims, _number(converted(space, value, dtype)), dtype)
 
 
 def _number(value: Value) -> Expr:
@@ -86,25 +121,38 @@ def _number(value: Value) -> Expr:
 
 @entry(making, "zeros", forms="torch")
 def _zeros(space: Space, *size, dtype=None, device=None):
-    return _filled(space, dims_of_sizes(space, size), Integer(0))
+    return _filled(space, dims_of_sizes(space, size), Integer(0), asked(dtype, FLOAT, device))
 
 
 @entry(making, "ones", forms="torch")
 def _ones(space: Space, *size, dtype=None, device=None):
-    return _filled(space, dims_of_sizes(space, size), Integer(1))
+    return _filled(space, dims_of_sizes(space, size), Integer(1), asked(dtype, FLOAT, device))
 
 
 @entry(making, "full", forms="torch")
 def _full(space: Space, size, fill_value: Value, dtype=None, device=None):
-    return _filled(space, dims_of_sizes(space, (size,)), _number(fill_value))
+    held = asked(dtype, fill_value.dtype, device)
+    return _filled_with(space, dims_of_sizes(space, (size,)), fill_value, held)
 
 
-@entry(making, "tensor", "as_tensor", "scalar_tensor", forms="torch")
+@entry(making, "scalar_tensor", forms="torch")
+def _scalar_tensor(space: Space, s: Value, dtype=None, device=None):
+    return _tensor_of(space, s, asked(dtype, FLOAT, device))
+
+
+@entry(making, "tensor", "as_tensor", forms="torch")
 def _tensor(space: Space, data: Value, dtype=None, device=None):
-    return Value(_number(data), (), TENSOR, extent=data.extent)
+    return _tensor_of(space, data, asked(dtype, data.dtype, device))
+
+
+def _tensor_of(space: Space, data: Value, dtype: str) -> Value:
+    value = converted(space, data, dtype)
+    return entries(Value(_number(value), extent=value.extent), dtype)
 
 
 @entry(making, "arange", forms="torch")
 def arange(space: Space, end: Value, device=None):
+    if end.dtype == FLOAT:
+        raise Refusal("torch counts to a float in floats", "count to a size: torch.arange(n)")
     axis = axis_of_size(space, end, ())
     return Value(Integer(0), (axis,), COUNT)

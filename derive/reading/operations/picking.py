@@ -15,10 +15,21 @@ from derive.language.kept_labels import Kept, with_ignored
 from derive.language.nodes import OneHot, summed
 from derive.language.symbols import Axis, Tensor, axes_of
 from derive.reading.broadcasting import aligned, matched, multiplied
+from derive.reading.operations.dtypes import converted, of_one_dtype, source_of
 from derive.reading.operations.entries import Operation, entry, position
 from derive.reading.operations.shaping import axis_of_size
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import COUNT, INDEX, MASK, Space, Value, number, product_of
+from derive.reading.values import (
+    COUNT,
+    INDEX,
+    MASK,
+    NUMBER,
+    Space,
+    Value,
+    held_as,
+    number,
+    product_of,
+)
 
 picking: dict[str, Operation] = {}
 
@@ -47,7 +58,8 @@ def one_hot(space: Space, tensor: Value, num_classes=None):
     axis = axis_of_size(space, num_classes, index.axes)
     if axis is None:
         raise Refusal("one_hot of one class", "write F.one_hot(labels, C)")
-    return space.made(hot(index.expression, axis), (*index.dims, axis), index.extent.inside())
+    e = hot(index.expression, axis)
+    return space.made(e, (*index.dims, axis), index.extent.inside(), whole=True)
 
 
 def equal_to_count(space: Space, index: Value, count: Value) -> Value:
@@ -116,7 +128,7 @@ def picked(space: Space, x: Value, index: Sequence[Value]) -> Value:
     e = summed(Mul(e, *hots), [chosen[own[place]] for place in places], space.size)
     kept = [("at", place) for place in range(max(len(i.dims) for i in index))] + own[len(index) :]
     extent = product_of([x.extent, *(index[place].extent for place in places)]).inside()
-    return space.made(e, tuple(chosen[label] for label in kept), extent)
+    return space.made(e, tuple(chosen[label] for label in kept), extent, **held_as(x.dtype))
 
 
 def _axis(axis: Axis | None, x: Value) -> Axis:
@@ -139,6 +151,7 @@ def written(
     what is written: a `Mismatch` where these differ, else a `Refusal`.
     """
     space.by_position = True
+    value = source_of(space, x, value)
     own, labels = _indexed(x, index)
     rank = max(len(i.dims) for i in index)
     kept = [("at", place) for place in range(rank)] + own[len(index) :]
@@ -163,7 +176,7 @@ def written(
     more = summed(where * new, loose, space.size)
     result = e + more if accumulate else e * (1 - where) + more
     extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
-    return space.made(result, tuple(chosen[label] for label in own), extent)
+    return space.made(result, tuple(chosen[label] for label in own), extent, **held_as(x.dtype))
 
 
 def _written_once(lost: set[Axis], remedy: str) -> Refusal | Mismatch:
@@ -201,7 +214,8 @@ def _gather(space: Space, input: Value, dim: Value, index: Value):
     axis = _axis(chosen["own"], input)
     e = summed(e * hot(i, axis), [axis], space.size)
     extent = (input.extent * index.extent).inside()
-    return space.made(e, tuple(chosen[label] for label in at), extent)
+    held = held_as(input.dtype)
+    return space.made(e, tuple(chosen[label] for label in at), extent, **held)
 
 
 @entry(picking, "scatter")
@@ -219,6 +233,10 @@ def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: boo
     if index.dims[place] is not None and not accumulate:
         lost = {axis for axis in (index.dims[place],) if axis in value.dims}
         raise _written_once(lost, "write scatter_add")
+    if value.kind != NUMBER and len(value.dims) != len(index.dims):
+        problem = f"scatter of the shape {value.shape} by an index of {index.shape}"
+        raise Mismatch(problem, "it takes a number, or a tensor of as many dimensions")
+    value = source_of(space, x, value)
     if value.dims and [space.size(a) for a in value.dims] != [space.size(a) for a in index.dims]:
         raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must agree")
     operands = [(x, own), (index, at), (value, at if value.dims else [])]
@@ -227,7 +245,7 @@ def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: boo
     more = summed(where * new, [a for a in [chosen["at"]] if a is not None], space.size)
     result = e + more if accumulate else e * (1 - where) + more
     extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
-    return space.made(result, tuple(chosen[label] for label in own), extent)
+    return space.made(result, tuple(chosen[label] for label in own), extent, **held_as(x.dtype))
 
 
 @entry(picking, "index_select")
@@ -249,7 +267,9 @@ def _index_add(space: Space, input: Value, dim: Value, index: Value, source: Val
             "index_add is read along the first dimension, for an index of one",
             "write index_put_((index,), values, accumulate=True)",
         )
-    source = source if alpha is None else multiplied(space, source, alpha)
+    of_one_dtype(input, source, "index_add")
+    if alpha is not None:
+        source = multiplied(space, source, converted(space, alpha, source.dtype))
     if len(source.dims) != len(input.dims):
         raise Mismatch(f"the source is {source.shape} for {input.shape}", "the ranks must agree")
     return written(space, input, [index], source, True, repeats=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from derive.reading.broadcasting import contracted
+from derive.reading.operations.dtypes import numbers, of_one_dtype
 from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import Space, Value
+from derive.reading.values import BOOL, INT, Space, Value, promoted
 
 MOST_LETTERS = 40  # of an einsum's operands: SymPy sums over each
 
@@ -28,9 +31,16 @@ def matmul(space: Space, input: Value, other: Value):
     met, meets = a.dims[-1], b.dims[right.index(inner)]
     if space.size(met) != space.size(meets):
         raise _no_product(space, a, b)
+    _check_dtypes([a, b], "a product")
     batch = sorted({label for label in (*left, *right) if isinstance(label, int)})
     kept = [*batch, *(label for label in (row, column) if label in (*left, *right))]
     return contracted(space, [(a, left), (b, right)], kept)
+
+
+def _check_dtypes(operands: Sequence[Value], what: str) -> None:
+    """Torch multiplies matrices of one dtype, and none of bools."""
+    for x in operands:
+        of_one_dtype(operands[0], numbers(x, what), what)
 
 
 def _no_product(space: Space, a: Value, b: Value) -> Mismatch:
@@ -102,4 +112,9 @@ def _einsum(space: Space, equation: str, *operands):
         raise Mismatch(f"einsum: {left} does not fit the shapes {shapes}", "a letter per dimension")
     if any(len(set(own)) != len(own) for own in (*labels, kept)) or not set(kept) <= set(letters):
         raise Refusal("einsum: a letter twice, or a new one behind ->", "diagonals are not read")
-    return contracted(space, list(zip(tensors, labels, strict=True)), kept)
+    dtype = promoted(tensors)
+    if len(tensors) > 1 and set(letters) - set(kept):
+        _check_dtypes(tensors, "an einsum that sums")
+    elif dtype == BOOL and set(letters) - set(kept):
+        dtype = INT
+    return contracted(space, list(zip(tensors, labels, strict=True)), kept, dtype)

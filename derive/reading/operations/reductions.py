@@ -15,17 +15,26 @@ from derive.language.symbols import axes_of
 from derive.reading import literal
 from derive.reading.broadcasting import negated
 from derive.reading.operations.choosing import maximum, minimum
+from derive.reading.operations.dtypes import asked, converted, floats, numbers
 from derive.reading.operations.entries import Extremes, Operation, entry, reduced, truth
 from derive.reading.operations.functions import applied
 from derive.reading.refusals import Refusal
-from derive.reading.values import INDEX, NUMBER, Space, Value, number
+from derive.reading.values import BOOL, FLOAT, INDEX, INT, NUMBER, Space, Value, number
 
 reductions: dict[str, Operation] = {}
 
 
 @entry(reductions, "sum")
 def _sum(space: Space, input: Value, dim=None, keepdim=False, dtype=None):
-    return reduced(space, input, dim, keepdim, lambda e, axes: summed(e, axes, space.size))
+    x = _as_asked(space, input, dtype)
+    held = INT if x.dtype == BOOL else x.dtype
+    build = lambda e, axes: summed(e, axes, space.size)  # noqa: E731
+    return reduced(space, x, dim, keepdim, build, dtype=held)
+
+
+def _as_asked(space: Space, x: Value, dtype) -> Value:
+    """``x`` as the argument ``dtype`` wants it before it is reduced."""
+    return x if dtype is None else converted(space, x, asked(dtype, x.dtype))
 
 
 def _mean_of(space: Space, e: Expr, axes) -> Expr:
@@ -38,7 +47,8 @@ def _count(space: Space, axes) -> Expr:
 
 @entry(reductions, "mean")
 def _mean(space: Space, input: Value, dim=None, keepdim=False, dtype=None):
-    return reduced(space, input, dim, keepdim, lambda e, axes: _mean_of(space, e, axes))
+    x = floats(_as_asked(space, input, dtype), "mean")
+    return reduced(space, x, dim, keepdim, lambda e, axes: _mean_of(space, e, axes))
 
 
 @entry(reductions, "var")
@@ -59,7 +69,7 @@ def variance(
         return literal.divided(squares, count) if space.as_written else squares / count
 
     extent = ((input.extent + input.extent.inside()) ** 2).inside()
-    return reduced(space, input, dim, keepdim, build, extent)
+    return reduced(space, floats(input, "variance"), dim, keepdim, build, extent)
 
 
 @entry(reductions, "std")
@@ -72,7 +82,7 @@ def _std(space: Space, input: Value, dim=None, unbiased=None, keepdim=False, *, 
 def _norm(space: Space, input: Value, p=None, dim=None, keepdim=False):
     if p is not None and not (isinstance(p, Value) and p.expression == 2):
         raise Refusal("only the Euclidean norm is read", "write the sum out")
-    squares = applied(space, "square", input)
+    squares = applied(space, "square", floats(input, "norm"))
     return applied(space, "sqrt", _sum(space, squares, dim, keepdim))
 
 
@@ -104,12 +114,16 @@ def _amin(space: Space, input: Value, dim=None, keepdim=False):
 
 @entry(reductions, "argmax")
 def _argmax(space: Space, input: Value, dim=None, keepdim=False):
-    return replace(reduced(space, input, dim, keepdim, _index_of), kind=INDEX)
+    return _index(space, numbers(input, "arg max"), dim, keepdim)
+
+
+def _index(space: Space, x: Value, dim, keepdim) -> Value:
+    return replace(reduced(space, x, dim, keepdim, _index_of), kind=INDEX)
 
 
 @entry(reductions, "argmin")
 def _argmin(space: Space, input: Value, dim=None, keepdim=False):
-    return _argmax(space, negated(space, input), dim, keepdim)
+    return _index(space, negated(space, numbers(input, "arg min")), dim, keepdim)
 
 
 @entry(reductions, "max")
@@ -117,7 +131,7 @@ def _max(space: Space, input: Value, dim=None, keepdim=False):
     if isinstance(dim, Value) and dim.kind != NUMBER:  # torch.max(a, b)
         return maximum(space, input, dim)
     values = _amax(space, input, dim, keepdim)
-    return values if dim is None else Extremes(values, _argmax(space, input, dim, keepdim))
+    return values if dim is None else Extremes(values, _index(space, input, dim, keepdim))
 
 
 @entry(reductions, "min")
@@ -125,7 +139,8 @@ def _min(space: Space, input: Value, dim=None, keepdim=False):
     if isinstance(dim, Value) and dim.kind != NUMBER:
         return minimum(space, input, dim)
     values = _amin(space, input, dim, keepdim)
-    return values if dim is None else Extremes(values, _argmin(space, input, dim, keepdim))
+    lowest = negated(space, input)
+    return values if dim is None else Extremes(values, _index(space, lowest, dim, keepdim))
 
 
 @entry(reductions, "logsumexp")
@@ -133,11 +148,12 @@ def _logsumexp(space: Space, input: Value, dim, keepdim=False):
     def build(e, axes):
         return log(summed(exp(e), axes, space.size))
 
-    return reduced(space, input, dim, keepdim, build, input.extent.inside().inside())
+    return reduced(space, input, dim, keepdim, build, input.extent.inside().inside(), FLOAT)
 
 
-def _along(space: Space, input: Value, dim, build: Callable) -> Value:
+def _along(space: Space, input: Value, dim, dtype, build: Callable) -> Value:
     """Of the same shape as ``input``, with what is summed along ``dim`` inside."""
+    input = floats(_as_asked(space, input, dtype), "softmax")
     if dim is None:
         raise Refusal("it is not said along which dimension", "name it: F.softmax(x, 1)")
     inside = input.extent.inside()
@@ -150,7 +166,7 @@ def _softmax(space: Space, input: Value, dim=None, dtype=None):
     def build(e, axes):
         return exp(e) / summed(exp(e), axes, space.size)
 
-    return _along(space, input, dim, build)
+    return _along(space, input, dim, dtype, build)
 
 
 @entry(reductions, "log_softmax", forms="method torch F")
@@ -158,4 +174,4 @@ def _log_softmax(space: Space, input: Value, dim=None, dtype=None):
     def build(e, axes):
         return e - log(summed(exp(e), axes, space.size))
 
-    return _along(space, input, dim, build)
+    return _along(space, input, dim, dtype, build)

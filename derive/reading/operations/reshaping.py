@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sympy import Expr, Mul
 
@@ -36,7 +37,7 @@ def _parts(space: Space, x: Value, sizes: Sequence[Expr | None]) -> Value:
         place = x.dims.index(axis)
         e = Unflatten.over(x.expression, [axis], apart)
         x = relaid(x, (*x.dims[:place], *apart, *x.dims[place + 1 :]))
-        x = Value(e, x.dims, x.kind, False, x.extent.inside(), x.storage)
+        x = replace(x, expression=e, extent=x.extent.inside())
     return x
 
 
@@ -70,7 +71,7 @@ def reshaped(space: Space, x: Value, sizes: Sequence, what: str) -> Value:
         dims.append(axis)
     if left:
         raise _no_view(space, x, wanted, what)
-    return Value(e, tuple(dims), x.kind, False, x.extent.inside(), x.storage)
+    return relaid(replace(x, expression=e, extent=x.extent.inside()), dims)
 
 
 def _no_view(

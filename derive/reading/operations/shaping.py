@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sympy import Mul
 
@@ -19,7 +20,7 @@ REST = -1  # the size that follows from the others
 
 def relaid(x: Value, dims: Iterable[Axis | None]) -> Value:
     """The same entries with other dimensions; torch knows no names."""
-    return Value(x.expression, tuple(dims), x.kind, False, x.extent, x.storage)
+    return replace(x, dims=tuple(dims), by_name=False)
 
 
 def permuted(space: Space, x: Value, places: Sequence[int]) -> Value:
@@ -142,9 +143,7 @@ def expanded(space: Space, x: Value, dims: Sequence[Axis | None], what: str) -> 
             "only dimensions of size 1 are repeated, and new ones come in front",
         )
     mapping = {a: b for a, b in zip(own, dims, strict=True) if a is not None}
-    return relaid(
-        Value(placed(space, x.expression, mapping), (), x.kind, False, x.extent, x.storage), dims
-    )
+    return relaid(replace(x, expression=placed(space, x.expression, mapping)), dims)
 
 
 @entry(shaping, "expand_as", forms="method")

@@ -15,7 +15,8 @@ from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
 from derive.reading.broadcasting import added
 from derive.reading.operations.choosing import choosing
-from derive.reading.operations.entries import Dtype, Operation
+from derive.reading.operations.dtypes import Dtype, converted
+from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
 from derive.reading.operations.making import arange, making
 from derive.reading.operations.picking import picking
@@ -24,7 +25,7 @@ from derive.reading.operations.reductions import reductions
 from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
-from derive.reading.values import NUMBER, TENSOR, Space, Value, number
+from derive.reading.values import BOOL, FLOAT, INT, NUMBER, TENSOR, Space, Value, entries, number
 
 OPERATIONS: dict[str, Operation] = {
     **functions,
@@ -43,7 +44,12 @@ MODULES = {
     "nn.functional": "F",
     "math": "math",
 }
-DTYPES = frozenset({"float", "float16", "float32", "float64", "double", "half", "bfloat16"})
+OF_FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
+DTYPES: dict[str, Dtype] = {
+    **dict.fromkeys(OF_FLOATS, Dtype(FLOAT)),
+    **dict.fromkeys(("long", "int64", "int", "int32"), Dtype(INT)),
+    "bool": Dtype(BOOL),
+}
 RELATIONS: dict[type, Callable] = {
     ast.Lt: Lt,
     ast.LtE: Le,
@@ -54,24 +60,21 @@ RELATIONS: dict[type, Callable] = {
 }
 
 
-def _kind(space: Space, x: Value) -> Dtype:
-    return Dtype()
-
-
 ATTRIBUTES: dict[str, Callable[[Space, Value], Any]] = {
     "T": transposed,
     "mT": matrix_transposed,
     "shape": shape_of,
     "data": lambda space, x: x,
-    "dtype": _kind,
-    "device": _kind,
+    "dtype": lambda space, x: Dtype(x.dtype),
+    "device": lambda space, x: Dtype(),
     "ndim": lambda space, x: number(len(x.dims)),
 }
 
 
 def filled_with(space: Space, x: Value, filler: Value | None = None) -> Value:
-    """``x`` with other entries."""
-    return added(space, Value(Integer(0), x.dims), filler or number(0))
+    """``x`` with other entries, which become what it holds."""
+    filler = converted(space, filler or number(0), x.dtype)
+    return entries(added(space, Value(Integer(0), x.dims), filler), x.dtype)
 
 
 FILLS = {"zero_": 0, "fill_": 1, "copy_": 1}  # the number of their arguments
@@ -98,7 +101,7 @@ def _length(space: Space, x) -> Value:
 def _float(space: Space, x) -> Value:
     if not isinstance(x, Value) or x.dims or x.kind not in (NUMBER, TENSOR):
         raise Refusal("float takes a number", "leave it out")
-    return x
+    return entries(x, FLOAT)
 
 
 def tensor_or_number(x, usage: str) -> Value:
