@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from sympy import Add, Expr, Integer, Mul, Pow
+from sympy import Add, Expr, Integer, Mul, Pow, Rational
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
@@ -30,9 +30,24 @@ def formula(e: Expr) -> str:
 
 
 def decimal(n: Fraction) -> str | None:
-    """A fraction as a decimal, where that is exact and short."""
+    """A fraction as a decimal, where that is exact, and short or at least not longer."""
     text = repr(float(n))
-    return text if Fraction(text) == n and len(text) <= LONGEST_DECIMAL else None
+    longest = max(LONGEST_DECIMAL, len(f"{n.numerator}/{n.denominator}"))
+    return text if Fraction(text) == n and len(text) <= longest else None
+
+
+def over_decimal(n: Fraction) -> tuple[int, Fraction] | None:
+    """A fraction as a whole number over a decimal, as in ``1/1.4142135623730951``, where that is
+    exact and shorter.
+    """
+    above, scale = n.numerator, 1
+    while above % 10 == 0:
+        above, scale = above // 10, scale * 10
+    for whole, below in ((1, 1 / n), (above, Fraction(n.denominator, scale))):
+        text = decimal(below) if scale > 1 and below.denominator > 1 else None
+        if text and len(f"{whole}{text}") <= len(f"{n.numerator}{n.denominator}"):
+            return whole, below
+    return None
 
 
 def signed_terms(e: Add) -> Iterator[tuple[str, Expr]]:
@@ -59,7 +74,9 @@ def numerator_and_denominator(e: Expr) -> tuple[list[Expr], list[Expr]]:
     above, below = [], []
     for factor in Mul.make_args(e):
         if factor.is_Rational and factor.q > LARGEST_DIVISOR:
-            above.append(factor)
+            parts = over_decimal(Fraction(int(factor.p), int(factor.q))) or (factor, 1)
+            above += [Rational(parts[0])] * (parts[0] != 1)
+            below += [Rational(parts[1])] * (parts[1] != 1)
         elif factor.is_Rational and factor != 1:
             if factor.p != 1:
                 above.append(Integer(factor.p))
@@ -107,7 +124,10 @@ class Formula(OfChoices, StrPrinter):
         if not below:
             return top
         bottom = [
-            self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in ordered_factors(below)
+            self._print(f)
+            if f.is_Rational
+            else self.parenthesize(f, PRECEDENCE["Pow"], strict=True)
+            for f in ordered_factors(below)
         ]
         return f"{top}/{bottom[0]}" if len(bottom) == 1 else f"{top}/({self.times.join(bottom)})"
 
@@ -116,7 +136,10 @@ class Formula(OfChoices, StrPrinter):
         return self._print(factor) if number else self.parenthesize(factor, PRECEDENCE["Mul"])
 
     def _print_Rational(self, e):
-        return decimal(Fraction(int(e.p), int(e.q))) or f"{e.p}/{e.q}"
+        n = Fraction(int(e.p), int(e.q))
+        if (text := decimal(n)) is None and (parts := over_decimal(n)) is not None:
+            text = f"{parts[0]}/{decimal(parts[1])}"
+        return text or f"{e.p}/{e.q}"
 
     def _kept(self, label):
         return f"Kept({label})"

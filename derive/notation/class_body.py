@@ -43,7 +43,6 @@ from derive.notation.statements import (
 )
 from derive.source.class_reading import ClassReading
 from derive.source.typed_numbers import note_bodies
-from derive.source.written import Written
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,16 @@ class Vanished:
 
     name: str
     of: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Widened:
+    """The statement ``name`` has numbers where its line has none: that needs the ``conditions``."""
+
+    name: str
+    value: Expr
+    conditions: tuple[str, ...]
     place: Place
 
 
@@ -67,6 +76,7 @@ class ClassBody(dict):
         self.name = name
         self.reading: ClassReading | None = None  # none where nothing is written, as in a loop
         self.vanished: list[Vanished] = []
+        self.widened: list[Widened] = []
         self.deleted: tuple[str, Place | None] | None = None
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
@@ -102,7 +112,7 @@ class ClassBody(dict):
         try:
             if self.reading is not None and frame.f_code is self.reading.code:
                 self.reading.reach(frame.f_lineno, self.tensors)
-                value = self._as_written(name, value, self.reading.written(name, frame.f_lineno))
+                value = self._as_written(name, value, frame.f_lineno)
             super().__setitem__(name, self._received(name, value, place))
         except NotationError as error:
             raise error.at(place) from None
@@ -112,15 +122,18 @@ class ClassBody(dict):
             return super().__delitem__(name)
         self.deleted = self.deleted or (name, caller_place())  # Python would hide an error here
 
-    def _as_written(self, name: str, value, written: Written):
-        """``value`` along all the axes that the line has, where SymPy lost some; what else it lost
-        is remembered.
+    def _as_written(self, name: str, value, line: int):
+        """``value`` along all the axes that the ``line`` has, where SymPy lost some; what else it
+        lost is remembered.
         """
         if not isinstance(value, Expr) or isinstance(value, Axis):
             return value
+        written = self.reading.written(name, line)
         gone = written.names - _names_in(value)
+        place = caller_place() or Place("<unknown>", 0)
+        if lost := self.reading.lost(name, line, value):
+            self.widened.append(Widened(name, value, tuple(lost), place))
         if gone:
-            place = caller_place() or Place("<unknown>", 0)
             self.vanished.append(Vanished(name, tuple(sorted(gone)), place))
         lost = ordered(written.axes - axes_of(value))
         return Broadcast(value, *lost) if lost else value

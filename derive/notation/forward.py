@@ -23,7 +23,7 @@ from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Definition, snake_case
-from derive.notation.influence import warn_of_no_influence
+from derive.notation.influence import warn_of_no_influence, warn_of_wider_domains
 from derive.notation.made_axes import flattened_in, twins_in
 
 LONGEST_NAME = 100  # letters: file systems hold 255 bytes, and endings are added
@@ -74,6 +74,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     order = body.ordered_axes(expressions, twins, flattened)
     check_complete(body, name, order, twins, flattened)
     warn_of_no_influence(body)
+    warn_of_wider_domains(body)
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     return Definition(
         name,

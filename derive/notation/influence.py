@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 
+from derive.formulas.text import formula
 from derive.language.errors import NotationWarning, Place, said
 from derive.language.symbols import tensors_in
 from derive.notation.class_body import ClassBody
@@ -41,6 +42,20 @@ def warn_of_no_influence(body: ClassBody) -> None:
         if axis not in met:
             problem = f"{name} = Size({axis}) has no influence on {output}"
             _warn(problem, "leave it out", body.places[name])
+
+
+def warn_of_wider_domains(body: ClassBody) -> None:
+    """A `NotationWarning` for every statement that has numbers where its line, in torch, has
+    none.
+    """
+    for wider in body.widened:
+        where = " and ".join(wider.conditions)
+        problem = (
+            f"{wider.name} is {formula(wider.value)} to SymPy, also where the line as it is typed "
+            f"has no number: that needs {where}"
+        )
+        remedy = "give what is cancelled a line of its own, and it is computed as it is typed"
+        _warn(problem, remedy, wider.place)
 
 
 ROLES = {"input": "Input", "given": "Given", "label": "Label"}

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from types import FrameType
 
+from sympy import Expr
+
 from derive.language.errors import NotationError, Place
 from derive.language.float_range import IN_LOGARITHMS
 from derive.language.symbols import Axis, Tensor
@@ -20,7 +22,8 @@ from derive.source.class_source import (
     nodes_in,
     statements_by_line,
 )
-from derive.source.line_reader import COMPREHENSIONS
+from derive.source.line_reader import COMPREHENSIONS, Reader
+from derive.source.lost_domain import TypedLine
 from derive.source.python_on_tensors import check_line
 from derive.source.unknown_names import unknown_name
 from derive.source.written import Written, written_in
@@ -123,11 +126,29 @@ class ClassReading:
 
     def written(self, name: str, line: int) -> Written:
         """What the statement of ``name`` on ``line`` was written with."""
+        statement = self._statement(name, line)
+        if statement is None:
+            return Written()
+        return written_in(statement, self.scope.__getitem__, self.file)
+
+    def lost(self, name: str, line: int, value: Expr) -> list[str]:
+        """The conditions under which the statement of ``name``, as it is typed, is ``value``, where
+        that has a number elsewhere too.
+        """
+        statement = self._statement(name, line)
+        if statement is None:
+            return []
+        names = {**self.scope.outer, **self.scope.body}
+        reader = Reader(self.scope.__getitem__)
+        return TypedLine(statement, value, reader, names, self.scope.module).lost()
+
+    def _statement(self, name: str, line: int) -> ast.expr | None:
+        """What stands right of the ``=`` of ``name`` on ``line``."""
         for statement in self.by_line.get(line, ()):
             targets = statement.targets if isinstance(statement, ast.Assign) else ()
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                return written_in(statement.value, self.scope.__getitem__, self.file)
-        return Written()
+                return statement.value
+        return None
 
 
 def _what(value: object) -> str:

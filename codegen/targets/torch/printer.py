@@ -27,13 +27,14 @@ from codegen.targets.torch.vocabulary import (
     SIGN,
     SUM,
 )
-from derive.formulas.text import decimal
+from derive.formulas.text import decimal, over_decimal
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim
 
 LONGEST_FORMULA = 24  # more is no shorter to read than the digits
 
 TOO_LARGE = 2**63  # as an integer of torch's
+LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
 
 
 class Printer(Checks, Arrays):
@@ -118,6 +119,10 @@ class Printer(Checks, Arrays):
         text = decimal(n)
         if text is not None:
             return text, ATOM if n >= 0 else SIGN
+        if (parts := over_decimal(n)) is not None:
+            return f"{parts[0]} / {decimal(parts[1])}", PRODUCT
+        if max(n.numerator.bit_length(), n.denominator.bit_length()) > LONG:
+            return repr(float(n)), ATOM if n >= 0 else SIGN  # Python divides to the same number
         return f"{n.numerator} / {n.denominator}", PRODUCT
 
     def _Constant(self, value: values.Constant):

@@ -1,0 +1,269 @@
+"""Where a line of a class body, as it is typed, has no number, and what SymPy made of it has one.
+
+``exp(log(x))`` is x to SymPy, and rightly so where both have a value; torch's own line is NaN where
+x is negative. So a line is computed once more at a few numbers, operation by operation, as torch
+would do it. Nothing is named without such numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, product
+from random import Random
+
+import sympy
+from sympy import Basic, Dummy, Expr, Piecewise, Rational, Tuple, nan
+from sympy.logic.boolalg import Boolean
+
+from derive.formulas.text import formula
+from derive.language.array_node import ArrayNode
+from derive.language.nodes import Broadcast, Max, Rename, Sum
+from derive.language.symbols import Axis, Tensor
+from derive.source.class_source import nodes_in
+from derive.source.line_reader import Reader
+
+NUMBERS = tuple(map(Rational, ("0", "-1", "1/2", "2", "-1/2", "1")))
+MOST_POINTS = 150
+NEAR = 1e-9  # relative; of numbers of 16 digits
+
+POSITIVE, NOT_NEGATIVE, NOT_ZERO = ">", ">=", "!="
+HOLDS: dict[str, Callable] = {
+    POSITIVE: operator.gt,
+    NOT_NEGATIVE: operator.ge,
+    NOT_ZERO: operator.ne,
+}
+ARITHMETIC: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+# What a function needs, as an expression in its argument.
+NEEDS: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
+    **dict.fromkeys(("log", "ln"), (POSITIVE, lambda e: e)),
+    **dict.fromkeys(("sqrt", "cbrt", "root"), (NOT_NEGATIVE, lambda e: e)),
+    **dict.fromkeys(("asin", "acos"), (NOT_NEGATIVE, lambda e: 1 - e**2)),
+    "atanh": (POSITIVE, lambda e: 1 - e**2),
+    "acosh": (NOT_NEGATIVE, lambda e: e - 1),
+}
+INSIDE = (Sum, Max, Broadcast, Rename)  # NaN in an operand is NaN
+Need = tuple[str, Expr]
+
+
+class TypedLine:
+    """``line``, an expression of Python's that gave ``value``, with what its names mean."""
+
+    def __init__(self, line: ast.expr, value: Expr, reader: Reader, names: Mapping, module: dict):
+        self.line, self.value, self.reader = line, value, reader
+        self.names, self.module = names, module
+        self.values: dict[int, Basic | None] = {}
+
+    def lost(self) -> list[str]:
+        """What has to hold for the line to have the value that SymPy gave it, as conditions that
+        are broken where that is a number; empty where nothing is lost.
+        """
+        needed = dict(self._needs())
+        open_needs = {n: need for n, need in needed.items() if not _is_kept(need, self.value)}
+        if not open_needs:
+            return []
+        found: dict[Need, None] = {}
+        for point in self._points(need[1] for need in open_needs.values()):
+            ours = _number(self.value, point)
+            if not math.isfinite(ours):
+                continue
+            try:
+                typed = self._typed(self.line, point)
+            except (ArithmeticError, TypeError, ValueError):
+                continue
+            if math.isfinite(typed) and abs(typed - ours) <= NEAR * (1 + abs(ours)):
+                continue
+            found |= {_shortest(n): None for n in open_needs.values() if not _holds(n, point)}
+        strict = {e for kind, e in found if {(NOT_NEGATIVE, e), (NOT_ZERO, e)} <= found.keys()}
+        found = {(POSITIVE, e) if e in strict else (kind, e): None for kind, e in found}
+        return [f"{formula(e)} {kind} 0" for kind, e in found]
+
+    def _needs(self) -> Iterator[tuple[ast.AST, Need]]:
+        """What the operations of the line need."""
+        for node in nodes_in(self.line):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                yield from self._need(node, NOT_ZERO, self._value(node.right))
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+                yield from self._need_of_power(node, node.left, node.right)
+            elif isinstance(node, ast.Call) and node.args:
+                name = self._function(node)
+                if name == "Pow" and len(node.args) == 2:
+                    yield from self._need_of_power(node, *node.args)
+                elif name in NEEDS and isinstance(e := self._value(node.args[0]), Expr):
+                    kind, operand = NEEDS[name]
+                    yield from self._need(node, kind, operand(e))
+
+    def _need_of_power(self, node, base: ast.AST, exponent: ast.AST):
+        power = self._value(exponent)
+        if not isinstance(power, Expr) or (power.is_integer and power.is_nonnegative):
+            return
+        kind = NOT_ZERO if power.is_integer else NOT_NEGATIVE if power.is_positive else POSITIVE
+        yield from self._need(node, kind, self._value(base))
+
+    def _need(self, node, kind: str, e) -> Iterator[tuple[ast.AST, Need]]:
+        given = {POSITIVE: "is_positive", NOT_NEGATIVE: "is_nonnegative", NOT_ZERO: "is_nonzero"}
+        if isinstance(e, Expr) and e.atoms(Tensor) and getattr(e, given[kind]) is not True:
+            yield node, (kind, e)
+
+    def _function(self, node: ast.Call) -> str:
+        """The name of a function of SymPy's, or of the notation, that is called."""
+        function = self.reader.value(node.func)
+        module = getattr(function, "__module__", None) or ""
+        ours = module.partition(".")[0] in ("sympy", "derive") and not hasattr(
+            function, "definition"
+        )
+        return getattr(function, "__name__", "") if ours else ""
+
+    def _value(self, node: ast.AST) -> Basic | None:
+        """What a part of the line is; None where a function of the user's own is called in it."""
+        if id(node) not in self.values:
+            calls = [n for n in nodes_in(node) if isinstance(n, ast.Call)]
+            plain = all(map(self._function, calls)) and isinstance(node, ast.expr)
+            self.values[id(node)] = self._evaluated(node) if plain else None
+        return self.values[id(node)]
+
+    def _evaluated(self, node: ast.expr) -> Basic | None:
+        try:
+            code = compile(ast.Expression(node), "<a part of a line>", "eval")
+            return sympy.sympify(eval(code, self.module, dict(self.names)), strict=True)
+        except Exception:  # of a part alone, such as a name that a comprehension binds
+            return None
+
+    def _points(self, operands) -> Iterator[dict[Expr, Expr]]:
+        """Numbers for what the value and the operands are made of."""
+        leaves = sorted(set().union(*map(_leaves, (self.value, *operands))), key=str)
+        choices = [[n for n in NUMBERS if _allowed(leaf, n)] for leaf in leaves]
+        if math.prod(map(len, choices)) <= MOST_POINTS:
+            drawn = product(*choices)
+        else:
+            random = Random(0)
+            drawn = (tuple(map(random.choice, choices)) for _ in range(MOST_POINTS))
+        yield from (dict(zip(leaves, point, strict=True)) for point in islice(drawn, MOST_POINTS))
+
+    # As torch computes it
+
+    def _typed(self, node: ast.AST, point) -> float:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -self._typed(node.operand, point)
+        if isinstance(node, ast.BinOp):
+            a, b = self._typed(node.left, point), self._typed(node.right, point)
+            if isinstance(node.op, ast.Div):
+                return _quotient(a, b)
+            if isinstance(node.op, ast.Pow):
+                return _power(a, b)
+            if type(node.op) in ARITHMETIC:
+                return ARITHMETIC[type(node.op)](a, b)
+        if isinstance(node, ast.Call) and node.args:
+            return self._called(node, point)
+        return _number(self._value(node), point)
+
+    def _called(self, node: ast.Call, point) -> float:
+        name, function = self._function(node), self.reader.value(node.func)
+        if function is Piecewise:
+            return self._chosen(node, point)
+        if function in INSIDE and not math.isfinite(self._typed(node.args[0], point)):
+            return math.nan
+        if name == "Pow" and len(node.args) == 2:
+            return _power(*(self._typed(argument, point) for argument in node.args))
+        pointwise = isinstance(function, type) and issubclass(function, sympy.Function)
+        if not (pointwise and len(node.args) == 1) and name not in ("sqrt", "cbrt"):
+            return _number(self._value(node), point)
+        x = self._typed(node.args[0], point)
+        if name == "log":
+            return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+        if name == "exp":
+            return math.inf if x == math.inf else math.exp(x)
+        if name in ("sqrt", "cbrt"):
+            return _power(x, 1 / 2 if name == "sqrt" else 1 / 3)
+        return _number(function(sympy.Float(x)), {}) if math.isfinite(x) else math.nan
+
+    def _chosen(self, node: ast.Call, point) -> float:
+        for pair in node.args:
+            if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
+                raise ValueError("not read")
+            condition = self._value(pair.elts[1])
+            holds = None if condition is None else condition.xreplace(point)
+            if holds not in (sympy.true, sympy.false):
+                raise ValueError("not decided")
+            if holds == sympy.true:
+                return self._typed(pair.elts[0], point)
+        return math.nan
+
+
+def _leaves(e: Basic) -> set[Expr]:
+    """What is a number on its own: tensors, sizes, and array nodes as a whole."""
+    if isinstance(e, (Tensor, Axis, ArrayNode, Dummy)):
+        return {e}
+    return set().union(*map(_leaves, e.args)) if isinstance(e, (Expr, Boolean, Tuple)) else set()
+
+
+def _allowed(leaf: Expr, number: Rational) -> bool:
+    known = {"is_positive": number > 0, "is_nonnegative": number >= 0, "is_nonzero": number != 0}
+    known["is_integer"] = number.is_integer
+    return all(holds or getattr(leaf, name) is not True for name, holds in known.items())
+
+
+def _is_kept(need: Need, value: Expr) -> bool:
+    """Whether what SymPy made of the line has an operation too that needs it."""
+    kind, e = need
+    powers = [p for p in value.atoms(sympy.Pow) if not p.exp.is_Integer or p.exp.is_negative]
+    logarithms = {node.args[0] for node in value.atoms(sympy.log)}
+    if kind != NOT_ZERO:
+        return e in logarithms | {p.base for p in powers if not p.exp.is_Integer}
+    divisors = logarithms | {_plain(p.base) for p in powers if not p.exp.is_positive}
+    return all(
+        f.is_nonzero or {_plain(f), _plain(f.as_base_exp()[0])} & divisors
+        for f in sympy.Mul.make_args(e)
+    )
+
+
+def _shortest(need: Need) -> Need:
+    """``x != 0`` for ``2*sqrt(x) != 0``, and ``x > 0`` for ``2*x > 0``."""
+    kind, e = need
+    number, rest = e.as_coeff_Mul()
+    if kind != NOT_ZERO:
+        return kind, rest if number.is_positive else e
+    base, power = _plain(e).as_base_exp()
+    return kind, base if power.is_positive else _plain(e)
+
+
+def _plain(e: Expr) -> Expr:
+    """``e`` without a number in front of it, the same for ``e`` and ``-e``."""
+    e = e.primitive()[1]
+    return -e if e.could_extract_minus_sign() else e
+
+
+def _holds(need: Need, point) -> bool:
+    number = _number(need[1], point)
+    return math.isfinite(number) and HOLDS[need[0]](number, 0)
+
+
+def _number(e: Basic | None, point) -> float:
+    """The number that ``e`` is at a point; NaN where it is none."""
+    if not isinstance(e, Expr):
+        raise ValueError("not read")
+    e = e.xreplace(point)
+    if e.has(nan, sympy.zoo, sympy.oo, -sympy.oo):
+        return math.nan
+    value = sympy.N(e)
+    return float(value) if (value.is_real and value.is_Float) or value.is_Rational else math.nan
+
+
+def _quotient(a: float, b: float) -> float:
+    if b == 0:
+        return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a)
+    return a / b
+
+
+def _power(a: float, b: float) -> float:
+    if a == 0 and b < 0:
+        return math.inf
+    if a < 0 and math.isfinite(b) and b % 1:
+        return math.nan
+    return a**b
