@@ -20,7 +20,7 @@ from derive.source.class_source import (
     nodes_in,
     statements_by_line,
 )
-from derive.source.line_reader import COMPREHENSIONS
+from derive.source.line_reader import COMPREHENSIONS, Body, Reader
 from derive.source.python_on_tensors import check_line
 from derive.source.unknown_names import unknown_name
 from derive.source.written import Written, written_in
@@ -45,6 +45,7 @@ class ClassReading:
             )
         self.by_line = {} if self.tree is None else statements_by_line(self.tree)
         self.assigned = assigned_in(self.tree)
+        self.body = Body(self.file, body.tensors, body.statements, self.assigned)
         self.line = 0
         self.read: set[str] = set()  # the names that were looked up
 
@@ -59,7 +60,7 @@ class ClassReading:
         named = {axis.name: axis for tensor in tensors.values() for axis in tensor.axes}
         for statement in statements:
             try:
-                check_line(statement, self.scope.__getitem__, self.file)
+                check_line(statement, self.scope.__getitem__, self.body)
                 self._check_names(statement, named)
             except RecursionError:
                 raise NotationError(
@@ -126,7 +127,7 @@ class ClassReading:
         for statement in self.by_line.get(line, ()):
             targets = statement.targets if isinstance(statement, ast.Assign) else ()
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                return written_in(statement.value, self.scope.__getitem__, self.file)
+                return written_in(statement.value, Reader(self.scope.__getitem__, self.body))
         return Written()
 
 
