@@ -22,7 +22,7 @@ from derive.source.class_source import (
     nodes_in,
     statements_by_line,
 )
-from derive.source.line_reader import COMPREHENSIONS, Reader
+from derive.source.line_reader import COMPREHENSIONS, Body, Reader
 from derive.source.lost_domain import TypedLine
 from derive.source.python_on_tensors import check_line
 from derive.source.unknown_names import unknown_name
@@ -48,6 +48,7 @@ class ClassReading:
             )
         self.by_line = {} if self.tree is None else statements_by_line(self.tree)
         self.assigned = assigned_in(self.tree)
+        self.body = Body(self.file, body.tensors, body.statements, self.assigned)
         self.line = 0
         self.read: set[str] = set()  # the names that were looked up
 
@@ -62,7 +63,7 @@ class ClassReading:
         named = {axis.name: axis for tensor in tensors.values() for axis in tensor.axes}
         for statement in statements:
             try:
-                check_line(statement, self.scope.__getitem__, self.file)
+                check_line(statement, self.scope.__getitem__, self.body)
                 self._check_names(statement, named)
             except RecursionError:
                 raise NotationError(
@@ -129,7 +130,7 @@ class ClassReading:
         statement = self._statement(name, line)
         if statement is None:
             return Written()
-        return written_in(statement, self.scope.__getitem__, self.file)
+        return written_in(statement, Reader(self.scope.__getitem__, self.body))
 
     def lost(self, name: str, line: int, value: Expr) -> list[str]:
         """The conditions under which the statement of ``name``, as it is typed, is ``value``, where

@@ -6,7 +6,8 @@ import ast
 import builtins
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from types import BuiltinFunctionType
 
@@ -19,6 +20,7 @@ from sympy.sets.sets import Set
 from derive.language.array_node import ArrayNode
 from derive.language.declarations import Declaration
 from derive.language.distributions import NONE, distribution_of
+from derive.language.symbols import Tensor, tensors_in
 from derive.source.class_source import MISSING, children
 
 # Of SymPy: what makes a formula, and not one out of another. Classes are named by their bases.
@@ -38,8 +40,25 @@ COLLECTIONS = (ast.Tuple, ast.List, ast.Set)
 INFORMATION = ("name", "length", "axes", "home", "role")
 
 
+@dataclass(frozen=True)
+class Body:
+    """A class body as far as it has run: its file, its tensors and statements in their order, and
+    the names that it assigns anywhere.
+    """
+
+    file: str
+    tensors: Mapping[str, Tensor]
+    statements: Sequence  # each has a name, and the expression that it stands for
+    assigned: Collection[str]
+
+    def read_by(self, name: str) -> list[Tensor]:
+        """The tensors that a statement is written with; none for an input."""
+        found = next((s.expression for s in self.statements if s.name == name), None)
+        return [] if found is None else [*tensors_in(found)]
+
+
 class Reader:
-    """Asks of parts of a line what they would be: of a class body of ``file``, where all names have
+    """Asks of parts of a line what they would be: of a ``body``, where all names have
     values, or of a function that it calls, where of some it is known that they are ``tensors``, or
     ``collections`` of them.
     """
@@ -47,12 +66,12 @@ class Reader:
     def __init__(
         self,
         value_of: Callable[[str], object],
-        file: str,
+        body: Body,
         tensors: frozenset[str] = frozenset(),
         collections: frozenset[str] = frozenset(),
         depth: int = 0,
     ):
-        self.value_of, self.file = value_of, file
+        self.value_of, self.body = value_of, body
         self.tensors, self.collections = tensors, collections
         self.depth = depth  # of functions that are called, 0 in the class body
 

@@ -21,11 +21,20 @@ from sympy import Piecewise
 from sympy.logic.boolalg import BooleanFunction
 
 from derive.language.errors import NotationError, Place
+from derive.language.nodes import Max, Sum
 from derive.source.called_functions import FUNCTIONS, arguments_of, lines_of, spread
 from derive.source.class_source import MISSING, children, decides_in_python
+from derive.source.dimensions import (
+    dimensions_named,
+    numbered,
+    refused_dimensions,
+    size_named,
+    unmoved,
+)
 from derive.source.line_reader import (
     COMPREHENSIONS,
     INFORMATION,
+    Body,
     Reader,
     arguments,
     function_of,
@@ -53,7 +62,7 @@ from derive.source.python_statements import (
     only_annotated,
     unnamed,
 )
-from derive.source.spellings import NODES, in_the_notation, is_pointwise
+from derive.source.spellings import NODES, in_the_notation, is_pointwise, spellings
 
 DEEPEST = 8  # functions that call each other
 
@@ -62,12 +71,12 @@ class Placed(NotationError):
     """A mistake with the very line that it stands on."""
 
 
-def check_line(statement: ast.stmt, value_of: Callable[[str], object], file: str) -> None:
+def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: Body) -> None:
     """Refuse what a statement of a class body asks of Python; raises `NotationError` with the line.
 
     Of a statement that holds others, such as a loop, its head is looked at.
     """
-    _check(_own_nodes(statement), Reader(value_of, file), file)
+    _check(_own_nodes(statement), Reader(value_of, body), body.file)
 
 
 def _check(nodes: Iterable[ast.AST], reader: Reader, file: str) -> None:
@@ -101,6 +110,10 @@ BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 def _indexed(node: ast.Subscript, reader: Reader) -> None:
+    of = node.value
+    if isinstance(of, ast.Attribute) and of.attr == "shape" and reader.is_tensor(of.value):
+        remedy = size_named(of.value, node.slice, reader)
+        raise NotationError(f"{written(node)}: tensors have no methods here", remedy)
     if reader.is_tensor(node.value):
         raise NotationError(
             f"{written(node)}: tensors are not indexed by number",
@@ -112,7 +125,7 @@ def _indexed(node: ast.Subscript, reader: Reader) -> None:
 def _attribute(node: ast.Attribute, reader: Reader) -> None:
     if node.attr in INFORMATION or not reader.is_tensor(node.value):
         return
-    own = is_pointwise(node.attr)
+    own = is_pointwise(node.attr) and node.attr not in spellings
     remedy = f"write {node.attr}({written(node.value)}), with {node.attr} from sympy"
     raise NotationError(
         f"{written(node)}: tensors have no methods here",
@@ -124,22 +137,39 @@ def _called(node: ast.Call, reader: Reader) -> None:
     _check_passed(node, reader)
     function = reader.value(node.func)
     if function is MISSING:
-        return
+        _check_parts(node, reader)
+        return refused_dimensions(node, reader)
     name = getattr(function, "__name__", type(function).__name__)
-    given = [a for a in arguments(node) if reader.is_tensor(a)]
+    given = [a for a in arguments(node) if reader.is_tensor(unmoved(a))]
     _check_conditions(function, node, reader)
+    if function in (Sum, Max) and node.args and numbered(node, reader):
+        _check_parts(node, reader)
+        raise NotationError(
+            f"{written(node)}: axes are named, not numbered",
+            dimensions_named(node, function, reader),
+        )
     function = function_of(function)
-    if isinstance(function, FunctionType) and not is_library(function, reader.file):
+    if isinstance(function, FunctionType) and not is_library(function, reader.body.file):
         _check_function(function, node, reader)
-    elif given and not makes_formulas(function, reader.file):
+    elif given and not makes_formulas(function, reader.body.file):
         if package_of(function) == "sympy" and name in NODES:
             raise NotationError(
                 f"{name} is SymPy's here, and not part of the notation",
                 f"import {name} from derive, after SymPy",
             )
-        own = is_pointwise(name)
-        remedy = f"use SymPy's: from sympy import {name}" if own else in_the_notation(name)
+        _check_parts(node, reader)
+        named = dimensions_named(node, function, reader)
+        own = is_pointwise(name) and not named
+        remedy = f"use SymPy's: from sympy import {name}" if own else named or in_the_notation(name)
         raise NotationError(f"{written(node)}: {_works_on(function)}", remedy)
+
+
+def _check_parts(node: ast.Call, reader: Reader) -> None:
+    """What is wrong inside is said first: what is written for the whole stands around it."""
+    of = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+    for part in (part for each in (*of, *arguments(node)) for part in ast.walk(unmoved(each))):
+        if type(part) in checks:
+            checks[type(part)](part, reader)
 
 
 def _check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
@@ -174,12 +204,12 @@ def _check_passed(call: ast.Call, reader: Reader) -> None:
     if not any(map(reader.holds, arguments(call))):
         return
     for function in functions:
-        if isinstance(function, FunctionType) and not is_library(function, reader.file):
+        if isinstance(function, FunctionType) and not is_library(function, reader.body.file):
             _check_lines_of(function, frozenset(function.__code__.co_varnames), frozenset(), reader)
     for node in passed:
         names = frozenset(a.arg for a in node.args.args)
         tensors = reader.tensors | names
-        inner = Reader(reader.value_of, reader.file, tensors, reader.collections, reader.depth)
+        inner = Reader(reader.value_of, reader.body, tensors, reader.collections, reader.depth)
         for part in ast.walk(node.body):
             if type(part) in checks:
                 checks[type(part)](part, inner)
@@ -215,7 +245,7 @@ def _check_lines_of(
             return _content(names[name])
         return function.__globals__.get(name, getattr(builtins, name, MISSING))
 
-    inner = Reader(value_of, reader.file, tensors, collections, reader.depth + 1)
+    inner = Reader(value_of, reader.body, tensors, collections, reader.depth + 1)
     inner.tensors, inner.collections = spread(lines, inner)
     _check((node for line in lines for node in ast.walk(line)), inner, code.co_filename)
 

@@ -43,7 +43,9 @@ class Spelling:
     def __str__(self) -> str:
         if not self.codes:
             return self.why
-        return f"write {' or '.join(self.codes)}" + (f": {self.why}" if self.why else "")
+        codes = " or ".join(self.codes)
+        whose = "for x along (N, C) " if re.search(r"\b[NC]\b", codes) else ""
+        return f"{whose}write {codes}" + (f": {self.why}" if self.why else "")
 
 
 CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
@@ -51,12 +53,12 @@ SMALLER = "Piecewise((x, x < w), (w, True))"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
-NAMED = "axes have names: nothing is moved, leave it out"
+NAMED = "axes have names: nothing is moved, leave it out, and name axes in the place of numbers"
 LEFT_OUT = "leave it out: it changes no value"
 SCAN = "it goes step by step along an axis, which cannot be written in the notation"
 ORDER = "it orders entries, which cannot be written in the notation"
 RANDOM = "nothing is random in the mathematics: draw it outside, and pass it as Given(N, C)"
-SIZE = "an axis stands for its own size: write N"
+SIZE = "an axis stands for its own size: write its name where the size is meant"
 REWRITES = (
     "leave it out: how a formula is written changes nothing, and gradform simplifies by itself"
 )
@@ -112,7 +114,7 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling(
         CUMULATIVE, why="the sum so far, with a new axis M"
     ): "cumsum cumulative_sum prefix_sum",
-    Spelling("Flatten(x, N, C, into=K)"): "reshape view ravel",
+    Spelling("Flatten(x, N, C, into=K)"): "reshape view ravel flatten",
     Spelling("Unflatten(x, C, into=(G, K))", why="with an axis of a known size"): (
         "chunk split unfold rearrange"
     ),

@@ -16,7 +16,7 @@ from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.source.class_source import MISSING, children
-from derive.source.line_reader import Reader, makes_formulas
+from derive.source.line_reader import Reader, makes_formulas, package_of
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,28 @@ class Written:
         return Written(self.names | other.names, self.axes | other.axes)
 
 
-def written_in(line: ast.AST, value_of: Callable[[str], object], file: str) -> Written:
-    """What stands in a formula of ``file``; what cannot be told, such as what a function of the
-    user's own does with its arguments, is left out.
+def is_all_known(node: ast.AST, reader: Reader) -> bool:
+    """Whether the axes of a part of a line can be read from it: it is made of tensors and numbers
+    by the notation and by functions of SymPy's.
     """
-    return _written(line, Reader(value_of, file))
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return isinstance(reader.value(node), (Basic, int, float))
+    if isinstance(node, ast.Call):
+        function = reader.value(node.func)
+        ours = isinstance(function, type) and function in rules
+        sympys = package_of(function) == "sympy" and makes_formulas(function, reader.body.file)
+        parts = node.args[:1] if ours else node.args
+        return (ours or sympys) and all(is_all_known(part, reader) for part in parts)
+    if isinstance(node, PLAIN) and not isinstance(getattr(node, "op", None), ast.MatMult):
+        parts = [part for part in children(node) if isinstance(part, ast.expr)]
+        return all(is_all_known(part, reader) for part in parts)
+    return isinstance(node, ast.Constant)
 
 
-def _written(node: ast.AST, reader: Reader) -> Written:
+def written_in(node: ast.AST, reader: Reader) -> Written:
+    """What stands in a part of a line; what cannot be told, such as what a function of the user's
+    own does with its arguments, is left out.
+    """
     if isinstance(node, (ast.Name, ast.Attribute)):
         return _of_value(reader.value(node))
     if isinstance(node, ast.Call):
@@ -53,7 +67,7 @@ PLAIN = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List)
 def _all(nodes, reader: Reader) -> Written:
     result = Written()
     for node in nodes:
-        result |= _written(node, reader)
+        result |= written_in(node, reader)
     return result
 
 
@@ -76,7 +90,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
     if isinstance(function, type) and hasattr(function, "definition"):
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
         return Written(names)
-    if makes_formulas(function, reader.file):
+    if makes_formulas(function, reader.body.file):
         return _all(call.args, reader)
     return Written()
 
