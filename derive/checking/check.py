@@ -20,12 +20,17 @@ from derive.checking.answers import Answer, Refutation
 from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.counterexample import counterexample
+from derive.checking.numbers.counterexample import Counterexample, at_a_glance, counterexample
 from derive.checking.numbers.further import agreement
 from derive.checking.numbers.narrowing import narrowing
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
-from derive.checking.wrong_claims import ClaimByName, WrongAtSizes, WrongClaim
+from derive.checking.wrong_claims import (
+    ClaimByName,
+    WrongAtSizes,
+    WrongClaim,
+    WrongWhereConditionsChange,
+)
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
@@ -180,6 +185,9 @@ def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer 
     if not difference < EQUAL:
         return None
     answer = replace(answer, claimed=actual, difference=difference)
+    found = at_a_glance(ground.chain, answer.of, actual)
+    if found is not None:
+        return _wrong_at(answer, ground, found)
     of_small_batches = None
     for proved in _proofs(answer, ground, dict.fromkeys((given, actual))):
         if proved.proved.every_size:
@@ -268,9 +276,19 @@ def _refuted(answer: Answer, ground: Ground, at: Mapping[Axis, int] | None = Non
     without one the answer stays undecided.
     """
     found = counterexample(ground.chain, answer.of, answer.claimed, at=at)
-    if found is None:
-        return answer
-    why = WrongClaim(ground, answer.of, answer.claimed) if at is None else WrongAtSizes(found)
+    return answer if found is None else _wrong_at(answer, ground, found, at)
+
+
+def _wrong_at(answer: Answer, ground: Ground, found: Counterexample, at=None) -> Answer:
+    """Wrong, by a counterexample. Where it is right for random data, or in small batches, what it
+    would be right for in other mathematics explains nothing.
+    """
+    if at is not None:
+        why = WrongAtSizes(found)
+    elif answer.difference is not None and answer.difference < EQUAL:
+        why = WrongWhereConditionsChange(ground, answer.of, answer.claimed)
+    else:
+        why = WrongClaim(ground, answer.of, answer.claimed)
     return replace(answer, outcome="wrong", refutation=Refutation(None, found, why))
 
 

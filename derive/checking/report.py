@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from sympy import Expr, Float, Rational, cancel
@@ -20,6 +20,7 @@ MOST_DIFFERENCES = 8  # that are listed; who mends these sees the others next
 LONGEST_NUMBER = 24  # characters; a longer one is shown in digits
 TOO_LONG = 10**40  # for a formula: shown by its first digits
 FIRST_DIGITS, DIGITS = 8, 10  # of such a number, and of an irrational one
+SHOWN_DIGITS = range(DIGITS, 50, 2)  # of two numbers: so many that they differ, and one or two more
 MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
 INDENT = "    "
 AT_KINK = (
@@ -173,8 +174,12 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
             words = f"the factor of the whole is {formula(got)}, it must be {formula(expected)}"
             yield f"{words}{_ratio(got, expected)}"
     shown = comparison.differences[:MOST_DIFFERENCES]
+    signs = [d for d in shown if d.kind == "sign"]
+    if len(signs) > 1:  # one finding
+        yield _signs_in_words(signs)
     for difference in shown:
-        yield in_words(difference)
+        if difference.kind != "sign" or len(signs) == 1:
+            yield in_words(difference)
     if len(comparison.differences) > len(shown):
         left = len(comparison.differences) - len(shown)
         yield f"and {_counted(left, 'more term')} differ{'s' * (left == 1)}"
@@ -196,6 +201,17 @@ def in_words(difference: TermDifference) -> str:
     return f"{of} is {formula(got)}, it must be {formula(expected)}{_ratio(got, expected)}"
 
 
+def _signs_in_words(signs: Sequence[TermDifference]) -> str:
+    """What must be done about several terms whose signs are wrong."""
+    terms = [formula(d.got * d.product) for d in signs]
+    right = [formula(d.expected * d.product) for d in signs]
+    return f"the signs of {_listed(terms)} are wrong: they must be {_listed(right)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
 def _ratio(got: Expr, expected: Expr) -> str:
     """What is missing in between, where that is a factor a person would name."""
     ratio = cancel(expected / got)
@@ -209,16 +225,23 @@ def _ratio(got: Expr, expected: Expr) -> str:
 def _counterexample(found: Counterexample) -> Iterator[str]:
     table = rows(found)
     width = max(map(len, table))
-    for name, value in table.items():
+    data, compared = list(table.items())[:-2], list(table.items())[-2:]
+    for name, value in data:
         yield f"{name:{width}} = {_nested(value)}"
+    digits = next(
+        (n for n in SHOWN_DIGITS if len({_nested(v, n) for _, v in compared}) > 1), DIGITS
+    )
+    for name, value in compared:
+        yield f"{name:{width}} = {_nested(value, digits)}"
 
 
-def _nested(value) -> str:
+def _nested(value, digits: int = DIGITS) -> str:
+    """With so many digits, where a number is irrational, or too long."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_abbreviated(list(map(_nested, value))))}]"
     text = str(value)  # 1/8, not 0.125: these numbers are exact
-    if isinstance(value, Expr) and (value.has(Float) or len(text) > LONGEST_NUMBER):
-        return f"about {value.evalf(DIGITS)}"
+    if isinstance(value, Expr) and (value.has(Float) or len(text) > max(digits, LONGEST_NUMBER)):
+        return f"about {value.evalf(digits)}"
     return text
 
 

@@ -59,6 +59,20 @@ class WrongClaim:
 
 
 @dataclass(frozen=True)
+class WrongWhereConditionsChange(WrongClaim):
+    """A claim that is right for random data, and wrong where a condition comes out otherwise."""
+
+    def neighbour(self) -> None:
+        return None
+
+    def _hints(self) -> Iterator[str]:
+        yield (
+            "at random data it is the gradient; where something that is compared comes out "
+            "otherwise, it is not"
+        )
+
+
+@dataclass(frozen=True)
 class WrongAtSizes:
     """A claim that is right for small batches, and wrong at the sizes of a counterexample."""
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from sympy import Add, Expr, Mul, S, cancel
+from sympy import Add, Expr, Le, Lt, Mul, Ne, Not, Piecewise, S, cancel
 
 from derive.chain.chain import Chain
 from derive.checking.explaining.fitting import ValueNames, fitted
@@ -102,6 +102,7 @@ class TermByTerm:
         """Where ``claimed`` parts from the gradient of ``of``; None where no terms can be told."""
         comparisons = []
         for right, claim in self._readings(of, claimed):
+            right, claim = oriented(right), oriented(claim)
             for rules, unfold in product(RULES, (False, True)):
                 expected = self._terms(right, of, rules, unfold)
                 for got in self._claimed_terms(claim, of, expected, rules, unfold):
@@ -169,6 +170,25 @@ class TermByTerm:
         return e
 
 
+def oriented(e: Expr) -> Expr:
+    """``e`` with every choice between two by ``>``, ``>=`` or ``==``, so that one that is written
+    the other way round is the same.
+    """
+
+    def turned(choice: Expr) -> Expr:
+        (first, condition), (last, _) = choice.args
+        return Piecewise((last, Not(condition)), (first, True))
+
+    return e.replace(
+        lambda n: (
+            isinstance(n, Piecewise)
+            and len(n.args) == 2
+            and isinstance(n.args[0].cond, (Lt, Le, Ne))
+        ),
+        turned,
+    )
+
+
 def collected(e: Expr) -> Terms:
     """The terms of a sum, like ones together."""
     terms: Terms = {}
@@ -205,6 +225,9 @@ def _factor_apart(got: Terms, expected: Terms) -> Comparison | None:
     if scale == 1 and ours == theirs:
         return None
     comparison = _compared(ours, {p: c / scale for p, c in inside.items()}, right)
+    is_sign = scale * theirs == -ours  # of some terms, unless it is that of all
+    if is_sign and any(d.kind == "sign" for d in comparison.differences):
+        return None
     return replace(comparison, factor=(scale * theirs, ours))
 
 

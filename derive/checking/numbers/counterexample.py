@@ -45,7 +45,7 @@ from derive.checking.numbers.points import (
 from derive.checking.numbers.points import random_points as random_points
 from derive.checking.numbers.search import Budget, Search
 from derive.checking.numbers.tables import UNDEFINED, Index
-from derive.checking.numbers.thresholds import Found, Thresholds
+from derive.checking.numbers.thresholds import Found, Thresholds, compared
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import Axis, Tensor
 
@@ -54,6 +54,8 @@ MOST_SIZES = 8  # at which rational data are looked for
 CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
 FOR_SIZES, FOR_RATIONALS, FOR_SHORTENING = 8000, 6000, 6000  # operations
 FOR_CONDITIONS = 30_000  # operations at one size, where conditions change
+FOR_A_GLANCE = 8000  # the same, before it is tried to prove the claim
+GLANCES = 2  # at so many sizes
 BASES = 2  # random data from which these are looked for
 LONG = 12  # a size at which an entry can be 3 standard deviations from the mean
 FOR_LARGE_SIZES = 200_000  # operations, where small sizes are known to show nothing
@@ -121,11 +123,29 @@ def counterexample(
     found = (
         _rational(question, settled, different)
         or _shortest(question, settled, different[:1])
-        or _where_conditions_change(question, settled, at)
+        or _beyond_conditions(question, settled, at)
         or _shortest(question, settled, undefined[:1], undefined=True)
     )
+    return _confirmed(chain, found)
+
+
+def at_a_glance(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | None:
+    """One that shows where a condition of the claim changes, if that is found at once: it saves the
+    search for a proof of what is not so.
+    """
+    question = Question(chain, of, claimed)
+    if set(compared([claimed])) <= set(compared(question.formulas()[1:])):
+        return None
+    for search, found in _where_conditions_change(question, {}, None, FOR_A_GLANCE, GLANCES):
+        if not found.comparison.at_kink:
+            return _confirmed(chain, _simplified(search, found))
+    return None
+
+
+def _confirmed(chain: Chain, found: Counterexample | None) -> Counterexample | None:
+    """The same; where it is no convention, after SymPy's own derivative has said so too."""
     if found is not None and not found.at_kink:
-        confirm(chain, found.point, of, found.index, found.expected)
+        confirm(chain, found.point, found.of, found.index, found.expected)
     return found
 
 
@@ -221,25 +241,38 @@ def _shortest(
     return None
 
 
-def _where_conditions_change(question: Question, settled, at) -> Counterexample | None:
+def _beyond_conditions(question: Question, settled, at) -> Counterexample | None:
     """One at data at which a condition comes out otherwise than at those that were drawn; one
     between equals, or zeros, only if there is no other.
     """
+    at_kinks = None
+    for search, found in _where_conditions_change(question, settled, at, FOR_CONDITIONS):
+        if not found.comparison.at_kink:
+            return _simplified(search, found)
+        at_kinks = at_kinks or (search, found)
+    simple = _at_kink(question, settled)
+    return _simplified(*at_kinks) if simple is None and at_kinks else simple
+
+
+def _where_conditions_change(
+    question: Question, settled, at, operations: int, most_sizes: int | None = None
+) -> Iterator[tuple[Search, Found]]:
+    """Data at which the claim differs, beginning from random ones and from zeros."""
     if not _chooses(question):
-        return None
-    kind, at_kinks = _range_of_data(question, settled), None
-    for sizes in _sizes_for_conditions(question, at):
-        budget = Budget(FOR_CONDITIONS)
-        search = Search(question, sizes, settled, Floating(), budget)
+        return
+    kind = _range_of_data(question, settled)
+    for sizes in islice(_sizes_for_conditions(question, at), most_sizes):
+        search = Search(question, sizes, settled, Floating(), Budget(operations))
         bases = [_random_values(question, sizes, settled, Drawing(k, kind)) for k in range(BASES)]
+        bases.append(bases[0] | _zeros(search))
         for found in Thresholds(search).around(bases):
-            if found.comparison.different and not found.comparison.at_kink:
-                return _simplified(search, found)
             if found.comparison.different:
-                at_kinks = at_kinks or (search, found)
-    if (simple := _at_kink(question, settled)) is not None or at_kinks is None:
-        return simple
-    return _simplified(*at_kinks)
+                yield search, found
+
+
+def _zeros(search: Search) -> Values:
+    zeros = search.all_equal(Integer(0))
+    return {t.name: zeros[t.name] for t in search.free if t.role == "input"}
 
 
 def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]]:

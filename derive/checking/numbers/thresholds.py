@@ -17,7 +17,7 @@ only where ``x > 3``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,7 +28,7 @@ from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
 
-from derive.checking.numbers.arithmetic import DIGITS, Arithmetic, Floating, Unevaluable
+from derive.checking.numbers.arithmetic import CONTEXT, DIGITS, Arithmetic, Floating, Unevaluable
 from derive.checking.numbers.comparison import Comparison
 from derive.checking.numbers.evaluation import Evaluation
 from derive.checking.numbers.exact_numbers import Exact
@@ -41,10 +41,12 @@ from derive.language.symbols import MINUS_INFINITY, Tensor, is_number_or_size
 # How far along a line is looked to both sides, and between, for what comes and goes.
 STEPS = (
     *map(Integer, (1, 2, 3, 10, 100, 10**4, 10**8, 10**16, 10**33)),
-    *(Rational(1, 10), Rational(1, 1000)),
+    *(Rational(1, n) for n in (10, 10**3, 10**8, 10**33)),
 )
 GRID = tuple(sorted((*STEPS, Integer(0), *(-s for s in STEPS))))
-HALVINGS, OFTEN = 48, 8  # of a gap in which something changes its sign; when it is asked if linear
+MOST_STEPS, NARROW = 24, Rational(1, 10**14)  # until a gap in which something changes is small
+ALIKE = 1000  # the ratio of two values between which a curve is taken for a line
+SEARCHED_DIGITS = 20
 SHORT = 1000  # the largest denominator of a number that is written as a fraction
 LARGEST_EXPONENT = 100  # of an exponential that is looked at
 FAR = 10**6  # from which on "beyond" is twice as far, and no longer one more
@@ -112,10 +114,12 @@ class Thresholds:
 
     def around(self, bases: Sequence[Values]) -> Iterator[Found]:
         """The data, from each of the ``bases`` on, and claim and gradient at them."""
-        open_bases = [(base, 1) for base in bases if self._is_new(base)]
+        open_bases = [(base, 1) for base in bases]
         while open_bases:
             base, depth = open_bases.pop(0)
             for line in self._lines(base):
+                if self.search.budget.left < 0:
+                    return
                 for values in map(line.at, self._numbers(line)):
                     if self.search.budget.left < 0:
                         return
@@ -174,7 +178,7 @@ class Thresholds:
         if not roots:
             return []
         gaps = [_between(a, b) for a, b in pairwise(roots)]
-        return [_beyond(roots[-1], 1), *gaps, _beyond(roots[0], -1), *roots]
+        return [*_beyond(roots[-1], 1), *gaps, *_beyond(roots[0], -1), *roots]
 
     def _roots(self, line: Line) -> list[Expr]:
         """Where something compared is 0: the nearest to 0 first, each of what is compared once
@@ -222,22 +226,53 @@ class Thresholds:
         def at(s: Expr, arithmetic: Arithmetic):
             return self._values(line.at(s), arithmetic, place[:1]).get(place)
 
-        exact = Exact()
-        for halving in range(HALVINGS):
-            ends = [at(s, exact) for s in (low, high)] if halving % OFTEN == 0 else ()
-            if ends and all(type(value) is Fraction for value in ends) and ends[0] != ends[1]:
-                slope = Rational(*(ends[1] - ends[0]).as_integer_ratio()) / (high - low)
-                root = low - Rational(*ends[0].as_integer_ratio()) / slope
-                if at(root, exact) == 0:
-                    return root
-            middle = _middle(low, high)
-            side, before = (at(s, Floating()) for s in (middle, low))
-            if side is None or side == 0:
-                low = high = middle
-                break
-            low, high = (middle, high) if (side > 0) == (before > 0) else (low, middle)
+        root = self._linear_root(lambda s: at(s, Exact()), low, high)
+        if root is not None:
+            return root
+        low, high = _narrowed(lambda s: at(s, Floating()), low, high)
+        root = self._linear_root(lambda s: at(s, Exact()), low, high)
+        if root is not None:
+            return root
         irrational = Exact(irrational=True)
         return next((s for s in _known(low, high) if _is_zero(at(s, irrational))), low)
+
+    def _linear_root(self, at: Callable, low: Expr, high: Expr) -> Expr | None:
+        """The place at which ``at`` is 0, if it is linear between two others."""
+        ends = [at(low), at(high)]
+        if any(type(value) is not Fraction for value in ends) or ends[0] == ends[1]:
+            return None
+        first, last = (Rational(value.numerator, value.denominator) for value in ends)
+        root = low - first * (high - low) / (last - first)
+        return root if at(root) == 0 else None
+
+
+def _narrowed(at: Callable, low: Expr, high: Expr) -> tuple[Expr, Expr]:
+    """A small gap within a gap, in which the sign of ``at`` still changes: by the secant, where the
+    values at both ends are alike, and of these the one that stays is halved (Illinois); else by the
+    middle.
+    """
+    at_low, at_high = at(low), at(high)
+    for _ in range(MOST_STEPS):
+        if None in (at_low, at_high) or abs(high - low) <= NARROW * max(abs(low), abs(high)):
+            break
+        if abs(at_low) < ALIKE * abs(at_high) and abs(at_high) < ALIKE * abs(at_low):
+            share = _short(at_low / (at_low - at_high))
+            middle = low + share * (high - low)
+        else:
+            middle = _middle(low, high)
+        value = at(middle)
+        if value is None or value == 0:
+            return middle, middle
+        if (value > 0) == (at_low > 0):
+            low, at_low, at_high = middle, value, at_high / 2
+        else:
+            high, at_high, at_low = middle, value, at_low / 2
+    return low, high
+
+
+def _short(value) -> Expr:
+    """A number of the arithmetic, to as many digits as the search needs."""
+    return Rational(str(CONTEXT.nstr(value, SEARCHED_DIGITS)))
 
 
 def _is_zero(value) -> bool:
@@ -256,6 +291,9 @@ def _known(low: Expr, high: Expr) -> list[Expr]:
 
 
 def _fraction(e: Expr) -> Expr:
+    """A short fraction near a number; near a small one, 1 over that."""
+    if 0 < abs(e) < 1:
+        return 1 / _fraction(1 / e)
     return Rational(Fraction(int(e.p), int(e.q)).limit_denominator(SHORT))
 
 
@@ -264,7 +302,7 @@ def _middle(low: Expr, high: Expr) -> Expr:
     for turned in (1, -1):
         a, b = sorted((turned * low, turned * high))
         if a > 0 and b > 4 * a:
-            return turned * Rational(str(sqrt(a * b).evalf(DIGITS)))
+            return turned * Rational(str(sqrt(a * b).evalf(SEARCHED_DIGITS)))
     return (low + high) / 2
 
 
@@ -274,8 +312,12 @@ def _between(a: Expr, b: Expr) -> Expr:
     return middle if a < middle < b else (a + b) / 2
 
 
-def _beyond(root: Expr, side: int) -> Expr:
-    """A whole number beyond ``root``, and far beyond where that is large."""
+def _beyond(root: Expr, side: int) -> list[Expr]:
+    """A whole number beyond ``root``, and far beyond where that is large; one of the sign of
+    ``root`` too.
+    """
     if abs(root) > FAR:
-        return 2 * root if root * side > 0 else Integer(0)
-    return floor(root) + 1 if side > 0 else ceiling(root) - 1
+        whole = 2 * root if root * side > 0 else Integer(0)
+    else:
+        whole = floor(root) + 1 if side > 0 else ceiling(root) - 1
+    return [whole] if root * whole > 0 or root == 0 else [whole, root / 2]
