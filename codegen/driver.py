@@ -82,14 +82,17 @@ def generate(
     definition = forward.definition
     difference = compared(forward, program, text, target)
     try:
-        target.check_every_use(text, definition, program)
+        infinite = target.check_every_use(text, definition, program)
     except WrongUse as error:
         if beside.second is None or error.order == FIRST:
             raise
         beside = Beside(None, beside.without_options, refused=_reason(error))
         program, text = written(forward, proved, beside, target)
         difference = compared(forward, program, text, target)
-        target.check_every_use(text, definition, program)
+        infinite = target.check_every_use(text, definition, program)
+    if infinite:
+        program = replace(program, unsafe=(*program.unsafe, *infinite))
+        text = target.render(program)
     rounding = target.rounding(text, definition, program)
     fast: tuple[str, ...] = ()
     if kernels is not None:

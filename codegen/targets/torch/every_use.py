@@ -19,6 +19,7 @@ from itertools import combinations
 from types import ModuleType
 
 import torch
+from sympy import Piecewise
 from torch import Tensor
 
 from codegen.program import Program
@@ -33,14 +34,25 @@ MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is t
 FIRST, SECOND = 1, 2
 
 
-def check_every_use(module: ModuleType, definition: Definition, program: Program) -> None:
-    """Use the module in every way. Raises `WrongUse` for the first that fails."""
+def check_every_use(
+    module: ModuleType, definition: Definition, program: Program
+) -> tuple[str, ...]:
+    """Use the module in every way. Raises `WrongUse` for the first that fails; in words, what is
+    infinite or NaN where the mathematics is finite.
+    """
+    found: dict[str, dict[str, None]] = {}
+    chooses = any(s.expression.has(Piecewise) for s in definition.statements)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's about batching rules
         for point in points_of(definition, program):
             uses = _Uses(module, definition, program, point)
             if uses.defined:
                 uses.check()
+            where = "where a choice leaves a branch out" if chooses else str(point)
+            for what, order in uses.infinite:
+                said = what if order == FIRST else "second derivatives"
+                found.setdefault(where, {})[said] = None
+    return tuple(f"{where}, NaN or infinite: {', '.join(what)}" for where, what in found.items())
 
 
 class _Uses:
@@ -51,6 +63,7 @@ class _Uses:
         self.function = getattr(module, program.name)
         self.known = statements_at(definition, program, point)
         self.inputs, self.arguments = self.known.inputs, self.known.arguments
+        self.infinite: list[tuple[str, int]] = []
         self.twice = bool(program.second or program.without_second)
 
     @property
@@ -99,7 +112,8 @@ class _Uses:
         if bool((gap <= allowed + moved.nan_to_num(0, 0, 0)).all()):
             return
         if not gap.isfinite().all():
-            self._refuse(what, order, "is not finite where autograd's over the statements is")
+            self.infinite.append((what, order))
+            return
         self._refuse(what, order, f"is {gap.max():.1e} away from autograd over the statements")
 
     # -- the uses, each with its order, and what is expected of the known derivatives --
