@@ -26,12 +26,14 @@ from codegen.program import Program
 from codegen.targets import WrongUse
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
 from derive.notation.definition import Definition
+from derive.orders import FIRST, SECOND, THIRD
 
 TOLERANCE = 1e-8  # of second derivatives in double precision, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
-FIRST, SECOND = 1, 2
+
+ORDERS = {SECOND: "second", THIRD: "third"}
 
 
 def check_every_use(
@@ -50,7 +52,7 @@ def check_every_use(
                 uses.check()
             where = "where a choice leaves a branch out" if chooses else str(point)
             for what, order in uses.infinite:
-                said = what if order == FIRST else "second derivatives"
+                said = what if order == FIRST else f"{ORDERS[order]} derivatives"
                 found.setdefault(where, {})[said] = None
     return tuple(f"{where}, NaN or infinite: {', '.join(what)}" for where, what in found.items())
 
@@ -141,6 +143,13 @@ class _Uses:
             yield from self._public_functions()
         if self.point.thorough:
             yield from self._transforms()
+        if self.program.second is not None and self.program.second.third:
+            yield (
+                "the third derivatives",
+                THIRD,
+                lambda: self.known.third(self.function),
+                lambda *_: [t.detach() for t in self.known.third()],
+            )
 
     def _subsets(self) -> Iterable[tuple[str, ...]]:
         names = self.inputs
