@@ -26,6 +26,7 @@ from derive.formulas.text import formula
 from derive.language.nodes import Peak
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
+from derive.orders import FIRST, SECOND
 from derive.orders.second import SecondOrder
 from derive.orders.third import ThirdOrder
 from derive.proving.proved import Proved
@@ -79,6 +80,16 @@ class Beside:
     third: ThirdOrder | None = None
     third_without_options: ThirdOrder | None = None
     refused: str = ""
+
+    def without(self, order: int, why: str) -> Beside | None:
+        """Less the derivatives from this ``order`` on; None where there are none."""
+        if order > SECOND and self.third is not None:
+            left = replace(self, third=None, third_without_options=None)
+        elif order > FIRST and self.second is not None:
+            left = Beside(without_options=self.without_options)
+        else:
+            return None
+        return replace(left, refused=why)
 
 
 class Builder(Signatures):

@@ -78,19 +78,8 @@ def generate(
     proved = derive(forward, progress, limit)
     progress("writing")
     beside = beside_of(proved, progress, limit, order)
-    program, text = written(forward, proved, beside, target)
-    progress("comparing with autograd")
+    beside, program, text, difference = _tried(forward, proved, beside, target, progress)
     definition = forward.definition
-    difference = compared(forward, program, text, target)
-    try:
-        target.check_every_use(text, definition, program)
-    except WrongUse as error:
-        if beside.second is None or error.order == FIRST:
-            raise
-        beside = Beside(None, beside.without_options, refused=_reason(error))
-        program, text = written(forward, proved, beside, target)
-        difference = compared(forward, program, text, target)
-        target.check_every_use(text, definition, program)
     rounding = _rounding(target, text, definition, program)
     fast: tuple[str, ...] = ()
     if kernels is not None:
@@ -103,6 +92,34 @@ def generate(
     return Generated(
         file, text, proved, program, difference, rounding, seconds, beside.refused, fast
     )
+
+
+def _tried(
+    forward: type[Forward],
+    proved: Proved,
+    beside: Beside,
+    target: Target,
+    progress: Callable[[str], None],
+) -> tuple[Beside, Program, str, float]:
+    """What is written, as far as every use of it is right: an order of derivatives of which one
+    fails is left out, and what is infinite or NaN is named.
+
+    Raises `UnprovedError` where the first order is wrong.
+    """
+    program, text = written(forward, proved, beside, target)
+    progress("comparing with autograd")
+    difference = compared(forward, program, text, target)
+    try:
+        infinite = target.check_every_use(text, forward.definition, program)
+    except WrongUse as error:
+        left = beside.without(error.order, _reason(error))
+        if left is None:
+            raise
+        return _tried(forward, proved, left, target, progress)
+    if infinite:
+        program = replace(program, unsafe=(*program.unsafe, *infinite))
+        text = target.render(program)
+    return beside, program, text, difference
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:

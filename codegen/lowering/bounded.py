@@ -14,8 +14,8 @@ from fractions import Fraction
 
 from codegen.lowering.frames import broadcast
 from codegen.program import NUMBERS, Function
-from codegen.program.parts import is_number, operands, values_in
-from codegen.program.steps import Assign
+from codegen.program.parts import is_number, operands, values_in, with_replaced
+from codegen.program.steps import Assign, Step
 from codegen.program.values import (
     Apply,
     Choose,
@@ -64,7 +64,8 @@ class _Bounded:
 
     def __init__(self, function: Function, saved: frozenset[str]):
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
-        self.saved, self.reads = saved, {name: [()] for name in function.results}
+        self.saved, self.results = saved, {*function.results}
+        self.reads: dict[str, list[Path]] = {}
         self.known = {p.name for p in function.parameters}
         self.places = {step.name: i for i, step in enumerate(function.steps)}
         steps, names = [], [step.name for step in function.steps]
@@ -72,6 +73,12 @@ class _Bounded:
         for step in reversed(function.steps):
             if isinstance(step, Assign):
                 path = self._path_of(step)
+                if path and step.name in self.results:
+                    own, held = self._free(f"{step.name}_held"), self._held(step.value, path)
+                    if held != self._held(step.value, ()):  # as a result it is what it is
+                        steps = [_reading(each, step.name, own) for each in steps]
+                        steps.append(replace(step, name=own, value=held))
+                    path = ()
                 self._read(step.value, path)
                 step = replace(step, value=self._held(step.value, path))
             else:
@@ -79,6 +86,11 @@ class _Bounded:
                     self._read(value, ())
             steps.append(step)
         self.function = replace(function, steps=tuple(reversed(steps)))
+
+    def _free(self, name: str) -> str:
+        while name in self.known or name in self.places:
+            name += "_"
+        return name
 
     def _path_of(self, step: Assign) -> Path:
         """Where the value of a step is read, if in one branch alone, which is known before it."""
@@ -157,6 +169,13 @@ def _where(path: Path, u: Value, safe: int) -> Value:
         yes, no = (u, other) if holds else (other, u)
         u = Choose(test, yes, no, dims=broadcast([test.dims, u.dims]))
     return u
+
+
+def _reading(step: Step, name: str, other: str) -> Step:
+    """``step`` which reads the ``other`` value."""
+    return with_replaced(
+        step, lambda v: replace(v, name=other) if isinstance(v, Load) and v.name == name else None
+    )
 
 
 def _names(value: Value) -> set[str]:

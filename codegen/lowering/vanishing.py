@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from codegen.lowering.bounded import SAFE, is_positive, is_whole
 from codegen.lowering.frames import broadcast
+from codegen.lowering.zero_factors import with_exponents_held
 from codegen.program import NUMBERS, Function
 from codegen.program.parts import is_number, values_in
 from codegen.program.steps import Assign
@@ -51,7 +52,7 @@ class Left:
 
 def with_zeros_kept(function: Function, saved: Collection[str] = ()) -> Function:
     """``function`` in which what a choice leaves out stays 0; what was ``saved`` may be NaN."""
-    return _Vanishing(function, frozenset(saved)).function
+    return _Vanishing(with_exponents_held(function), frozenset(saved)).function
 
 
 class _Vanishing:

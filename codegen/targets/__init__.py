@@ -61,8 +61,12 @@ class Target(Compares, Protocol):
 
     suffix: str
 
-    def check_every_use(self, text: str, definition: Definition, program: Program) -> None:
-        """Use ``text`` in every way. Raises `WrongUse` for the first that fails."""
+    def check_every_use(
+        self, text: str, definition: Definition, program: Program
+    ) -> tuple[str, ...]:
+        """Use ``text`` in every way. Raises `WrongUse` for the first that fails; in words, what is
+        infinite or NaN where the mathematics is finite.
+        """
 
     def render(self, program: Program) -> str:
         """The text of the module for ``program``.

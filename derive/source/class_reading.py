@@ -140,7 +140,7 @@ class ClassReading:
         if statement is None:
             return []
         names = {**self.scope.outer, **self.scope.body}
-        reader = Reader(self.scope.__getitem__)
+        reader = Reader(self.scope.__getitem__, self.body)
         return TypedLine(statement, value, reader, names, self.scope.module).lost()
 
     def _statement(self, name: str, line: int) -> ast.expr | None:

@@ -78,7 +78,8 @@ class DifferentiatedAgain(LineByLine):
             "Behind": "What comes back behind the backward, differentiated again.",
             "Pullback": "What comes back to the inputs, differentiated again.",
         }
-        returned = ["tensors = ctx.saved_tensors", *self.either(called, "")]
+        there = "gradients = [g if t is not None else t for g, t in zip(gradients, tensors)]"
+        returned = ["tensors = ctx.saved_tensors", *self.either(called, ""), there]
         return self._behind(kind, said[kind], "*tensors", self.either(computed, "", ""), returned)
 
     @property

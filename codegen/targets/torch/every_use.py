@@ -19,28 +19,42 @@ from itertools import combinations
 from types import ModuleType
 
 import torch
+from sympy import Piecewise
 from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets import WrongUse
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
 from derive.notation.definition import Definition
+from derive.orders import FIRST, SECOND, THIRD
 
 TOLERANCE = 1e-8  # of second derivatives in double precision, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
-FIRST, SECOND = 1, 2
+
+ORDERS = {SECOND: "second", THIRD: "third"}
 
 
-def check_every_use(module: ModuleType, definition: Definition, program: Program) -> None:
-    """Use the module in every way. Raises `WrongUse` for the first that fails."""
+def check_every_use(
+    module: ModuleType, definition: Definition, program: Program
+) -> tuple[str, ...]:
+    """Use the module in every way. Raises `WrongUse` for the first that fails; in words, what is
+    infinite or NaN where the mathematics is finite.
+    """
+    found: dict[str, dict[str, None]] = {}
+    chooses = any(s.expression.has(Piecewise) for s in definition.statements)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's about batching rules
         for point in points_of(definition, program):
             uses = _Uses(module, definition, program, point)
             if uses.defined:
                 uses.check()
+            where = "where a choice leaves a branch out" if chooses else str(point)
+            for what, order in uses.infinite:
+                said = what if order == FIRST else f"{ORDERS[order]} derivatives"
+                found.setdefault(where, {})[said] = None
+    return tuple(f"{where}, NaN or infinite: {', '.join(what)}" for where, what in found.items())
 
 
 class _Uses:
@@ -51,6 +65,7 @@ class _Uses:
         self.function = getattr(module, program.name)
         self.known = statements_at(definition, program, point)
         self.inputs, self.arguments = self.known.inputs, self.known.arguments
+        self.infinite: list[tuple[str, int]] = []
         self.twice = bool(program.second or program.without_second)
 
     @property
@@ -99,7 +114,8 @@ class _Uses:
         if bool((gap <= allowed + moved.nan_to_num(0, 0, 0)).all()):
             return
         if not gap.isfinite().all():
-            self._refuse(what, order, "is not finite where autograd's over the statements is")
+            self.infinite.append((what, order))
+            return
         self._refuse(what, order, f"is {gap.max():.1e} away from autograd over the statements")
 
     # -- the uses, each with its order, and what is expected of the known derivatives --
@@ -127,6 +143,13 @@ class _Uses:
             yield from self._public_functions()
         if self.point.thorough:
             yield from self._transforms()
+        if self.program.second is not None and self.program.second.third:
+            yield (
+                "the third derivatives",
+                THIRD,
+                lambda: self.known.third(self.function),
+                lambda *_: [t.detach() for t in self.known.third()],
+            )
 
     def _subsets(self) -> Iterable[tuple[str, ...]]:
         names = self.inputs

@@ -22,6 +22,7 @@ from derive.language.symbols import Axes, size_divisors
 from derive.notation.definition import Definition
 
 NUDGE = 1e-15  # by which inputs differ in their last place
+THIRD = 3
 SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 
@@ -133,6 +134,19 @@ class Statements:
             for n in self.inputs
         }
         return self._derivatives({**self.arguments, **moved})
+
+    def third(self, function: Callable | None = None) -> list[Tensor]:
+        """What comes back to the inputs where second derivatives, all times the vectors, are
+        differentiated once more: over the statements, or of a ``function``.
+        """
+        leaves = {n: self.arguments[n].detach().clone().requires_grad_() for n in self.inputs}
+        arguments, vectors = {**self.arguments, **leaves}, [*self.vectors.values()]
+        outputs = [self._value(arguments) if function is None else function(**arguments)]
+        weights = [self.upstream]
+        for _ in range(THIRD):
+            outputs = gradients_of(outputs, weights, [*leaves.values()])
+            weights = vectors
+        return outputs
 
     def _value(self, arguments: Mapping[str, object]) -> Tensor:
         given = [t for t in self.definition.arguments if t.name in arguments]

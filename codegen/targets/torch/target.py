@@ -157,11 +157,13 @@ class TorchTarget:
 
         return largest_difference(text, definition, program)
 
-    def check_every_use(self, text: str, definition: Definition, program: Program) -> None:
+    def check_every_use(
+        self, text: str, definition: Definition, program: Program
+    ) -> tuple[str, ...]:
         from codegen.targets.torch.check import load
         from codegen.targets.torch.every_use import check_every_use
 
-        check_every_use(load(text, program.name), definition, program)
+        return check_every_use(load(text, program.name), definition, program)
 
     def difference_of_parts(
         self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded

@@ -1,0 +1,122 @@
+"""Powers beside a factor that is 0: ``p*u**(p - 1)`` is 0 where p is 0, whatever u is.
+
+The derivative of ``u**p`` by u has the factor p, the next one p - 1 as well. Where one of them is 0
+the power was a constant or a straight line, and its derivative is 0 at u = 0 too, where the lower
+power is infinite: there the exponent is held at 0. So does torch's own derivative of a power.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from fractions import Fraction
+
+from codegen.lowering.bounded import is_positive
+from codegen.lowering.frames import broadcast
+from codegen.program import Function
+from codegen.program.parts import values_in
+from codegen.program.steps import Assign
+from codegen.program.values import (
+    Apply,
+    Bend,
+    Choose,
+    Compare,
+    Gate,
+    Load,
+    MulAdd,
+    Number,
+    Plus,
+    Power,
+    Slope,
+    Times,
+    Value,
+)
+
+ZERO = Number(Fraction(0))
+Factors = tuple[Value, ...]
+
+
+def with_exponents_held(function: Function) -> Function:
+    """``function`` in which a power beside a factor that is 0 is finite."""
+    held = _Held()
+    steps = []
+    for step in function.steps:
+        if isinstance(step, Assign):
+            step = replace(step, value=held.value(step.value, ()))
+            held.made[step.name] = step.value
+        steps.append(step)
+    return replace(function, steps=tuple(steps))
+
+
+class _Held:
+    def __init__(self):
+        self.made: dict[str, Value] = {}  # the values before, by their names
+
+    def value(self, value: Value, beside: Factors) -> Value:
+        """``value``, which is multiplied by what stands ``beside``."""
+        if isinstance(value, Power):
+            value = self._power(value, beside)
+        changed = {}
+        for field in fields(value):
+            before = getattr(value, field.name)
+            after = self._part(before, self._beside(value, field.name, beside))
+            if isinstance(value, Times) and field.name == "factors":
+                after = tuple(
+                    (self.value(f, () if divides else beside + _others(value, f)), divides)
+                    for f, divides in value.factors
+                )
+            if after != before:
+                changed[field.name] = after
+        return replace(value, **changed) if changed else value
+
+    def _part(self, part, beside: Factors):
+        if isinstance(part, tuple):
+            return tuple(self._part(each, beside) for each in part)
+        return self.value(part, beside) if isinstance(part, Value) else part
+
+    def _beside(self, value: Value, field: str, beside: Factors) -> Factors:
+        """What multiplies a part of a value."""
+        match value, field:
+            case MulAdd(right=right), "left":
+                return (*beside, right)
+            case MulAdd(left=left), "right":
+                return (*beside, left)
+            case (Plus(), _) | (MulAdd(), "addend"):
+                return beside
+            case ((Gate() | Bend() | Slope()), "value") | (Choose(), "yes" | "no"):
+                return beside
+        return ()
+
+    def _power(self, power: Power, beside: Factors) -> Power:
+        names = self._names(power.exponent)
+        if isinstance(power.exponent, (Number, Choose)) or not names or is_positive(power.base):
+            return power
+        zeros = dict.fromkeys(f for each in beside for f in _factors(each) if self._may(f, names))
+        for zero in reversed(zeros):
+            dims = broadcast([zero.dims, power.exponent.dims])
+            test = Compare(zero, "==", ZERO, dims=zero.dims)
+            held = Choose(test, ZERO, power.exponent, dims=dims)
+            power = replace(power, exponent=held)
+        return power
+
+    def _may(self, factor: Value, names: set[str]) -> bool:
+        """Whether a factor is made of what the exponent is made of, so that it may be 0 by it."""
+        own = self._names(factor)
+        whole = self.made.get(factor.name) if isinstance(factor, Load) else factor
+        return bool(own) and own <= names and not isinstance(whole, (Power, Apply, Gate, Choose))
+
+    def _names(self, value: Value) -> set[str]:
+        found: set[str] = set()
+        for v in (value, *values_in(value)):
+            if isinstance(v, Load):
+                found |= self._names(self.made[v.name]) if v.name in self.made else {v.name}
+        return found
+
+
+def _others(product: Times, factor: Value) -> Factors:
+    return tuple(f for f, divides in product.factors if f is not factor and not divides)
+
+
+def _factors(value: Value) -> list[Value]:
+    if isinstance(value, Times):
+        return [part for f, divides in value.factors if not divides for part in _factors(f)]
+    return [value]
