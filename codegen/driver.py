@@ -4,6 +4,7 @@
     program_of                 Proved  -> Program   shapes, indices, checks: every decision
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
+    Target.extremes            str     -> words     where single precision ends: said in the text
     Target.rounding            str     -> Rounding  and beside it in single precision
     write_modules              texts   -> files     all of them or none
 
@@ -80,6 +81,7 @@ def generate(
     progress("comparing with autograd")
     definition = forward.definition
     difference = compared(forward, program, text, target)
+    program, text = with_extremes(forward, program, text, target)
     rounding = target.rounding(text, definition, program)
     fast: tuple[str, ...] = ()
     if kernels is not None:
@@ -182,6 +184,19 @@ def compared(
             f"{TOLERANCE:.0e} is allowed); nothing was emitted"
         )
     return difference
+
+
+def with_extremes(
+    forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
+) -> tuple[Program, str]:
+    """The program and its text, which was `compared`, saying also what single precision does not
+    reach for.
+    """
+    found = target.extremes(text, forward.definition, program)
+    if not found:
+        return program, text
+    program = replace(program, unsafe=(*program.unsafe, *found))
+    return program, target.render(program)
 
 
 def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
