@@ -5,6 +5,7 @@
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
     Target.check_every_use     str     -> None      in every way, twice differentiated too
+    Target.extremes            str     -> words     where single precision ends: said in the text
     Target.rounding            str     -> Rounding  and beside it in single precision
     write_modules              texts   -> files     all of them or none
 
@@ -80,6 +81,7 @@ def generate(
     beside = beside_of(proved, progress, limit, order)
     beside, program, text, difference = _tried(forward, proved, beside, target, progress)
     definition = forward.definition
+    program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
     fast: tuple[str, ...] = ()
     if kernels is not None:
@@ -222,6 +224,19 @@ def _rounding(target: Target, text: str, definition: Definition, program: Progra
             f"{definition.name}: the code that was written does not run in single precision "
             f"({what}): give its scalars defaults that float32 holds; nothing was emitted"
         ) from error
+
+
+def with_extremes(
+    forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
+) -> tuple[Program, str]:
+    """The program and its text, which was `compared`, saying also what single precision does not
+    reach for.
+    """
+    found = target.extremes(text, forward.definition, program)
+    if not found:
+        return program, text
+    program = replace(program, unsafe=(*program.unsafe, *found))
+    return program, target.render(program)
 
 
 def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:

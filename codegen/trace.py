@@ -17,7 +17,7 @@ from math import inf
 from rich.console import Console
 
 from codegen.build import program_of
-from codegen.driver import TOLERANCE, beside_of, compared, written
+from codegen.driver import TOLERANCE, beside_of, compared, with_extremes, written
 from codegen.targets import Target, targets
 from codegen.trace_code import program_blocks, schedules, text_blocks
 from derive.chain.chain import Adjoint, Chain
@@ -90,10 +90,13 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
     for maker, record, blocks in schedules(program):
         yield _door(maker, record, blocks)
     difference = compared(forward, program, text, target)  # or nobody sees the text
+    before = program.unsafe
+    program, text = with_extremes(forward, program, text, target)
     yield _door(type(target).render, text, text_blocks(text, program, target))
     rounding = target.rounding(text, forward.definition, program)
     words = f"{difference:.1e} away from autograd in double precision, of at most {TOLERANCE:.0e}; "
     words += f"in single precision {rounding.ours:.1e}, autograd itself {rounding.autograd:.1e}"
+    words = "; ".join([words, *program.unsafe[len(before) :]])
     yield _door(compared, difference, [Prose(words)])
 
 

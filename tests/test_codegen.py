@@ -56,6 +56,7 @@ def test_the_driver_runs_the_stages_of_its_docstring():
         "program_of",
         "Target.render",
         "Target.largest_difference",
+        "Target.extremes",
         "Target.rounding",
         "write_modules",
     ]
@@ -101,7 +102,7 @@ def test_no_size_is_a_literal(built_in):
 def test_only_the_exponential_of_a_target_is_not_safe(built_in):
     """That is what the Kullback-Leibler divergence from a log target is made of."""
     for name, result in built_in.items():
-        named = [line.split(" ")[0] for line in result.quality.unsafe]
+        named = [line.split(" ")[0] for line in result.quality.unsafe if "float32" not in line]
         assert named == ["exp(target)"] * name.startswith("kl_div_log_target")
 
 

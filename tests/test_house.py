@@ -112,7 +112,7 @@ def test_every_target_keeps_the_contract():
         assert target.suffix.startswith(".")
         assert list(inspect.signature(target.render).parameters) == ["program"]
         assert list(inspect.signature(target.counts).parameters) == ["program"]
-        for measure in (target.largest_difference, target.rounding):
+        for measure in (target.largest_difference, target.extremes, target.rounding):
             parameters = list(inspect.signature(measure).parameters)
             assert parameters == ["text", "definition", "program"]
 

@@ -23,6 +23,8 @@ from derive.zero.positive import is_positive
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
 
+TWO = Number(Fraction(2))  # dividing by it is exact
+
 
 def lowered_product(lowering: Lowering, e: Mul, frame, picked) -> Value:
     """Small factors before large ones, and divided before they meet: what is of full size is
@@ -85,9 +87,16 @@ def _in_order(numerators: list[Value], denominators: list[Value]) -> list[tuple[
             ready += [d for d in denominators if isinstance(d, Load) and d not in ready]
         if following and isinstance(value, Number):
             ready = []  # a number meets a tensor first: 2 * x / N, not 2 / N * x
+        elif following and _may_double(following) and all(axes_in(v) <= met for v in following):
+            ready += [d for d in denominators if d == TWO and d not in ready]  # x / 2 * (t + 1)
         factors += [(d, True) for d in ready]
         denominators = [d for d in denominators if d not in ready]
     return factors
+
+
+def _may_double(factors: list[Value]) -> bool:
+    """Whether what is multiplied by them may be too large although the half of it is not."""
+    return any(isinstance(value, Plus) for value in factors)
 
 
 def _selected(lowering: Lowering, e: Mul, frame, picked) -> Value | None:

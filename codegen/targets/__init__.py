@@ -80,6 +80,9 @@ class Target(Compares, Protocol):
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         """How far they are in single precision, beside autograd's own."""
 
+    def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        """What goes wrong in single precision at large and small inputs, in words."""
+
     def counts(self, program: Program) -> Counts:
         """What the lines of the code move and reduce."""
 

@@ -24,14 +24,15 @@ from codegen.targets.torch.last_place import LastPlace
 from derive.notation.definition import Definition
 
 # Powers of ten that entries are multiplied by; the first that fails is looked for between them.
-LARGE, SMALL = (4, 7, 10, 15, 20, 30, 38), (-4, -7, -10, -15, -20, -30, -37)
-ONE_BY_ONE = (20, 38), (-20, -37)  # of each input while the others are around 1
+LARGE, SMALL = (4, 7, 10, 15, 20, 30, 37, 39), (-4, -7, -10, -15, -20, -30, -37)
+LAST = 38  # here any sum is infinite: no more is asked than of the statements
 NEIGHBOURS = 2.0**24  # from here on whole numbers have gaps
 SPREAD = 256.0  # of entries around that: some of them are equal, the others a few gaps apart
 FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact as another
-LARGEST, SMALLEST = torch.finfo(torch.float32).max, 1e-37  # what is smaller may be rounded to 0
-SAMPLES = 2  # of the rounding, where something is far off
+SAMPLES = 3  # of the rounding, where something is far off
 SINGLE = torch.finfo(torch.float32).eps
+LARGEST, SMALLEST = torch.finfo(torch.float32).max, 1e-37  # what is smaller may be rounded to 0
+MOST = 0.9 * LARGEST  # that entries are multiplied by
 
 Found = dict[str, Tensor]
 Arguments = Mapping[str, object]
@@ -62,8 +63,7 @@ def extremes(text: str, definition: Definition, program: Program) -> tuple[str, 
     for draw in (_signed, _positive):
         measure = _Measure(module, definition, program, draw)
         if measure.is_defined:
-            edges = [*measure.edges()]
-            return _in_words(edges, measure.inputs, program)
+            return _in_words([*measure.edges()])
     return ()
 
 
@@ -83,16 +83,21 @@ class _Measure:
         return all(bool(value.isfinite().any()) for value in found.values())
 
     def edges(self) -> Iterator[Edge]:
-        """Of all inputs together; else of one after the other."""
-        for together, alone in zip((LARGE, SMALL), ONE_BY_ONE, strict=True):
-            edge = self._edge(self.inputs, together)
-            edges = [] if edge is None else [edge]
-            if edge is None and len(self.inputs) > 1:
-                found = (self._edge((name,), alone) for name in self.inputs)
-                edges = [e for e in found if e is not None]
-            yield from edges
+        """Of each input while the others are around 1; else of those together that are along the
+        same axes: that a product of any two overflows need not be said.
+        """
+        alike: dict[frozenset, list[str]] = {}
+        for p in self.program.forward.parameters:
+            if p.name in self.inputs:
+                alike.setdefault(frozenset(dim.axis for dim in p.layout), []).append(p.name)
+        for powers in (LARGE, SMALL):
+            for names in alike.values():
+                alone = [self._edge((name,), powers) for name in names]
+                if len(names) > 1 and not any(alone):
+                    alone = [self._edge(tuple(names), powers)]
+                yield from filter(None, alone)
         near = {n: NEIGHBOURS + (SPREAD * self.arguments[n]).round() for n in self.inputs}
-        if faults := self._faults(self.arguments | near):
+        if faults := self._faults(self.arguments | near, 0):
             yield Edge(self.inputs, 0, faults)
 
     def _edge(self, names: tuple[str, ...], powers: tuple[int, ...]) -> Edge | None:
@@ -116,10 +121,11 @@ class _Measure:
         return Edge(names, good, faults)
 
     def _faults_at(self, names: tuple[str, ...], power: int) -> tuple[Fault, ...]:
-        scaled = {name: self.arguments[name] * 10.0**power for name in names}
-        return self._faults(self.arguments | scaled)
+        scale = min(10.0**power, MOST)
+        scaled = {name: self.arguments[name] * scale for name in names}
+        return self._faults(self.arguments | scaled, power)
 
-    def _faults(self, arguments: Arguments) -> tuple[Fault, ...]:
+    def _faults(self, arguments: Arguments, power: int) -> tuple[Fault, ...]:
         rounded = _in(torch.float32, arguments)
         truth = self._found(rounded, self._ours, torch.float64)
         found = self._found(rounded, self._ours, torch.float32)
@@ -128,25 +134,23 @@ class _Measure:
             truth = {output: truth[output]}  # of what is infinite no gradient is asked
         gaps = {name: _gap(found[name], value) for name, value in truth.items()}
         wrong = {name: gap for name, gap in gaps.items() if not gap <= FAR}
-        if any(gap < torch.inf for gap in wrong.values()):
-            wrong = self._not_by_rounding(wrong, truth, rounded)
+        if any(gap < torch.inf for gap in wrong.values()) or (wrong and power >= LAST):
+            lines = self._found(rounded, self._statements, torch.float32)
+            others = {n: _gap(lines[n], truth[n]) for n in wrong}
+            if power < LAST:
+                moved = self._moved(rounded, truth)
+                others = {n: min(other, moved[n]) for n, other in others.items()}
+            wrong = {n: gap for n, gap in wrong.items() if gap > BETTER * others[n]}
         return tuple(Fault(name, gap < torch.inf) for name, gap in wrong.items())
 
-    def _not_by_rounding(self, wrong: dict[str, float], truth: Found, rounded: Arguments):
-        """Those that rounding does not account for, or would not in the statements."""
-        moved = dict.fromkeys(wrong, 0.0)
+    def _moved(self, rounded: Arguments, truth: Found) -> dict[str, float]:
+        """How far rounding to single precision after every line moves what is found."""
+        farthest = dict.fromkeys(truth, 0.0)
         for sample in range(SAMPLES):
             with LastPlace(sample, SINGLE):
-                noisy = self._found(rounded, self._ours, torch.float64)
-            moved = {n: max(far, _gap(noisy[n], truth[n])) for n, far in moved.items()}
-        lines = self._found(rounded, self._statements, torch.float32)
-        return {
-            name: gap
-            for name, gap in wrong.items()
-            if not gap < torch.inf
-            or gap > BETTER * moved[name]
-            or gap > BETTER * _gap(lines[name], truth[name])
-        }
+                found = self._found(rounded, self._ours, torch.float64)
+            farthest = {n: max(far, _gap(found[n], truth[n])) for n, far in farthest.items()}
+        return farthest
 
     def _found(self, arguments: Arguments, run: Callable, kind: torch.dtype) -> Found:
         """The output, and the gradients of the inputs."""
@@ -155,9 +159,8 @@ class _Measure:
         y = run(**leaves)
         found = {self.program.forward.results[0]: y.detach()}
         if y.requires_grad:
-            gradients = torch.autograd.grad(
-                y, [*inputs.values()], torch.ones_like(y), allow_unused=True
-            )
+            upstream = torch.linspace(0.5, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
+            gradients = torch.autograd.grad(y, [*inputs.values()], upstream, allow_unused=True)
             pairs = zip(inputs, gradients, strict=True)
             found |= {f"d{name}": g for name, g in pairs if g is not None}
         return {name: value.double() for name, value in found.items()}
@@ -195,11 +198,29 @@ def _gap(found: Tensor, truth: Tensor) -> float:
     gaps = torch.where(there, found - truth, 0).abs()
     if not gaps.isfinite().all():
         return torch.inf
-    scale = max(torch.where(there, truth, 0).abs().max().item(), SMALLEST)
-    return gaps.max().item() / scale
+    scale = torch.where(there, truth, 0).abs().max().item()
+    return gaps.max().item() / scale if scale > SMALLEST else 0.0
 
 
-def _in_words(edges: list[Edge], inputs: tuple[str, ...], program: Program) -> tuple[str, ...]:
+def _in_words(edges: list[Edge]) -> tuple[str, ...]:
+    """One line for all that was found: beyond which numbers what may be wrong."""
     if not edges:
         return ()
-    ...
+    sides: dict[str, list[str]] = {}
+    for edge in edges:
+        sides.setdefault(_numbers(edge.power), []).extend(edge.names)
+    where = " or ".join(
+        f"{', '.join(dict.fromkeys(names))} {numbers}" for numbers, names in sides.items()
+    )
+    faults = [fault for edge in edges for fault in edge.faults]
+    results = ", ".join(dict.fromkeys(fault.name for fault in faults))
+    wrong = "far off" if all(fault.far for fault in faults) else "infinite or NaN"
+    if len({fault.far for fault in faults}) > 1:
+        wrong = "infinite, NaN or far off"
+    return (f"float32 does not reach for {where}: then {results} may be {wrong}",)
+
+
+def _numbers(power: int) -> str:
+    if power == 0:
+        return f"around {NEIGHBOURS:.0e}"
+    return f"beyond 1e{power}" if power > 0 else f"below 1e{power}"

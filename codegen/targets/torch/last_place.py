@@ -25,13 +25,18 @@ class LastPlace(TorchDispatchMode):
     """Moves the result of every operation that rounds up or down by a unit in the last place.
 
     Which of the two is a function of the value and the sample, so that what was equal stays equal:
-    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay. ``unit``
-    is the last place of a 1, or None for that of the format.
+    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay.
+    ``unit`` is the last place of a 1, or None for that of the format.
     """
 
     def __init__(self, sample: int, unit: float | None = None):
         super().__init__()
         self.sample, self.unit = sample, unit
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled in it; to say otherwise imports the compiler, which takes seconds."""
+        return False
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         if operation.overloadpacket is SUMS:

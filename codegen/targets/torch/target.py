@@ -186,5 +186,10 @@ class TorchTarget:
 
         return rounding(text, definition, program)
 
+    def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        from codegen.targets.torch.extremes import extremes
+
+        return extremes(text, definition, program)
+
     def counts(self, program: Program) -> Counts:
         return counts(program)
