@@ -23,11 +23,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
-from sympy import Expr
+from sympy import Expr, exp
 
 from derive.chain.chain import Adjoint, Chain, adjoint_of
 from derive.closing.closed_form import ClosedForm, ClosedStatement
-from derive.language.choices import written_in
+from derive.language.choices import without_minus_infinity, written_in
 from derive.language.errors import UndecidedError, UnprovedError
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
@@ -265,8 +265,11 @@ class Proofs:
         return inlined(self.form, e, cuts, self.again)
 
     def _in_parts(self, e: Expr) -> Expr:
-        """``e`` with what is a part of the forward under its name, if it is the same then."""
+        """``e`` with what is a part of the forward under its name, if it is the same then; what is
+        masked with -oo is 0 in an exponential, as in the forward with its parts.
+        """
         relations = self.form.relations
+        e = e.replace(lambda part: isinstance(part, exp), without_minus_infinity)
         named = relations.with_parts(e, among_others=True)
         both = (without_parts(named, relations), without_parts(e, relations))
         return named if named == e or are_the_same(*both) else e
