@@ -183,6 +183,8 @@ OTHERS = {
     "x.exp().sum(1)": "write exp(x)",
     "x.transpose(0, 1)": "axes have names: nothing is moved, leave it out",
     "torch.max(x, w)": "write Piecewise((x, x > w), (w, True))",
+    "torch.min(x, m)": "write Piecewise((x, x < m), (m, True))",
+    "max(x, 2)": "write Piecewise((x, x > 2), (2, True))",
 }
 
 
