@@ -75,11 +75,11 @@ MISTAKES = {
     "a method": (["x = Input(N)", "y = x.sum()"], 2, "tensors have no methods"),
     "a matrix product": (["x = Input(N, C)", "y = x @ x"], 2, "a matrix product is Sum"),
     "an index": (["x = Input(N, C)", "y = x[0]"], 2, "tensors are not indexed"),
-    "Python's sum": (["x = Input(N, C)", "y = sum(x, C)"], 2, "write Sum(x, N)"),
+    "Python's sum": (["x = Input(N, C)", "y = sum(x, C)"], 2, "write Sum(x, C)"),
     "no default": (["x = Input(N)", "e = Scalar()"], 2, "a number has a default: eps = Scalar"),
     "a generated name": (["mine = Input(N)", "y = mine"], 1, "a name of the generated module"),
     "a default that is none": (["x = Input(N)", "e = Scalar('a')"], 2, "not a finite number"),
-    "a keyword": (["x = Input(N)", "y = Sum(x, dim=0)"], 2, "name the axis"),
+    "a keyword": (["x = Input(N)", "y = Sum(x, dim=0)"], 2, "write Sum(x, N): x lies"),
     "rename without the axis": (["x = Input(N)", "y = Rename(x, C, D)"], 2, "no axis C to rename"),
 }
 

@@ -22,7 +22,7 @@ class ArrayNode(Expr):
         if numbered:
             raise NotationError(
                 f"{cls.__name__} has no {next(iter(numbered))}=",
-                f"name the axis: {cls.__name__}(x, N)",
+                f"name the axis: {named(cls.__name__, operand)}",
             )
         if axes and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
             return cls.over(operand, *(along.axes for along in axes))
@@ -83,11 +83,18 @@ class ArrayNode(Expr):
         return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"
 
 
+def named(node: str, operand) -> str:
+    """How a node is written along each of the axes that there are."""
+    axes = ordered(axes_of(operand)) if isinstance(operand, Expr) else []
+    return " or ".join(f"{node}({operand}, {axis})" for axis in axes) or f"{node}(x, axis)"
+
+
 def checked_operand(node: str, operand, axes, unnamed_axis: str = ArrayNode.unnamed_axis) -> Expr:
     """The operand of a node as a user wrote it, if that and its axes can be meant."""
     operand = expression_of(operand, node)
     if not axes:
-        raise NotationError(f"{node} of {operand} names no axis", f"write {node}({operand}, N)")
+        code = named(node, operand)
+        raise NotationError(f"{node} of {operand} names no axis", f"write {code}")
     for axis in axes:
         if not isinstance(axis, Axis):
             raise NotationError(f"{node}(..., {axis}): {axis} is not an axis", unnamed_axis)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 RECORDS = "*.dist-info"
 # Those of this Python may hold records of an older kind alone.
-SITES = {Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
+FOLDERS = (*site.getsitepackages(), site.getusersitepackages())  # None in a browser
+SITES = {Path(folder) for folder in FOLDERS if folder}
 NONE = ""  # the distribution of what is not installed
 
 

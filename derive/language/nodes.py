@@ -51,7 +51,7 @@ class Max(Reduction):
     ``torch.max(dim)``.
     """
 
-    unnamed_axis = "along an axis write Max(x, C); the larger of two is " + LARGER
+    unnamed_axis = "along an axis write Max(x, axis); the larger of two is " + LARGER
 
     def _eval_is_real(self):
         return self.operand.is_real  # which may be -oo

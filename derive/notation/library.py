@@ -245,7 +245,7 @@ def _run(path: Path, tree: ast.Module, code: CodeType):
 # that Python raises, and what to write.
 SYMPYS = "that works on numbers; use SymPy's: from sympy import exp"
 REMEDIES = {
-    "object has no attribute": "tensors have no methods: write Sum(x, N); an axis is its size",
+    "object has no attribute": "tensors have no methods: write Sum(x, axis); an axis is its size",
     "must be Tensor": SYMPYS,
     "Cannot convert expression to float": SYMPYS,
     "loop of ufunc": SYMPYS,
@@ -254,7 +254,7 @@ REMEDIES = {
     "comparison of non-real": "numbers are real: leave out the root or logarithm of a negative one",
     "truth value of Relational": "a choice between tensors is Piecewise((a, condition), (b, True))",
     "is not subscriptable": "tensors are not indexed: pick with OneHot, rename an axis with Rename",
-    "is not iterable": "nothing goes through the entries of a tensor: write Sum(x, N) or Max(x, C)",
+    "is not iterable": "nothing goes through the entries of a tensor: write Sum(x, axis)",
     "Scalar.__init__() missing": "a number has a default: eps = Scalar(1e-5)",
     "No module named": "install it, or put the file beside this one",
     "expected at most 1 argument": "did you mean Input?",

@@ -202,7 +202,8 @@ def _choice(extreme) -> Expr:
     sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
     if sizes:
         kind = type(extreme).__name__
-        code = "Max(x, C)" if kind == "Max" else "-Max(-x, C)"
+        of = next((arg for arg in extreme.args if arg not in sizes), sizes[0])
+        code = f"Max({of}, {sizes[0]})" if kind == "Max" else f"-Max({-of}, {sizes[0]})"
         raise NotationError(
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
             f"along an axis write {code}, with Max from derive, imported after SymPy",

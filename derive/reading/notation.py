@@ -225,8 +225,8 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Piecewise": Notation.piecewise,
 }
 USAGE = {
-    "Sum": "write Sum(x, N), with the names of the axes",
-    "Max": "write Max(x, C) along one axis",
+    "Sum": "write Sum(x, axis), with the names of the axes",
+    "Max": "write Max(x, axis) along one axis",
     "Min": "write Min(a, b)",
     "ArgMax": "write ArgMax(x, C)",
     "OneHot": "write OneHot(labels, C)",

@@ -149,4 +149,4 @@ NOTES = {
     "cumulative_sum": 'with a new axis, as N2 = Axis("N2") for N',
 }
 IN_ONE = ("softmax", "log_softmax", "softmin", "gather", "index_select", "cumsum")  # no default
-OF_TWO = ("max", "min")  # of two tensors as well
+OF_TWO = {"max": ">", "min": "<", "Max": ">"}  # of two tensors as well

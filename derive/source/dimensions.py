@@ -13,7 +13,6 @@ import ast
 from itertools import combinations
 
 from derive.language.errors import NotationError
-from derive.language.nodes import LARGER
 from derive.language.symbols import Axes, Axis, Tensor
 from derive.source.along_axes import IN_ONE, NOTES, OF_TWO, Typed, Unclear, operations
 from derive.source.class_source import MISSING
@@ -40,12 +39,13 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
         return ""
     make, names = operations[name]
     x, rest = arguments[0], arguments[1:]
-    package = "" if function is MISSING else package_of(function)
-    if name in OF_TWO and rest and reader.is_tensor(rest[0]) and not _axis_of(rest[0], reader):
+    of_two, package = "", "" if function is MISSING else package_of(function)
+    if name in OF_TWO and rest and not _axis_of(rest[0], reader):
         a, b = ast.unparse(x), ast.unparse(rest[0])
-        larger, smaller = LARGER, LARGER.replace(">", "<")
-        code = larger if name == "max" else smaller
-        return f"write {code.replace('x', a).replace('w', b) if {a, b} <= {'x', 'w'} else code}"
+        code = f"Piecewise(({a}, {a} {OF_TWO[name]} {b}), ({b}, True))"
+        if package == "builtins" or reader.is_tensor(rest[0]):
+            return f"write {code}"
+        of_two = f"; the larger of two is {code}" if name == "Max" else ""
     given = dict(zip(_in_order(names, rest), rest, strict=False))
     given |= {k.arg: k.value for k in call.keywords if k.arg}
     given |= {"p": given["ord"]} if "ord" in given else {}
@@ -61,7 +61,8 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
     except Unclear as why:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
     note = f", {NOTES[name]}" if name in NOTES else ""
-    return f"write {code}{note}: {_along(views, ast.unparse(x))}, and axes are named, not numbered"
+    lies = _along(views, ast.unparse(x))
+    return f"write {code}{note}: {lies}, and axes are named, not numbered{of_two}"
 
 
 def _in_order(names: tuple[str, ...], rest: list[ast.AST]) -> tuple[str, ...]:

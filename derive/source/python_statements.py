@@ -27,7 +27,7 @@ def looped(node, reader: Reader) -> None:
     if reader.is_tensor(node.iter):
         raise NotationError(
             f"for {written(node.target)} in {written(node.iter)}: {ENTRIES}",
-            "write Sum(x, N) or Max(x, C); the index along N is Position(N), in comparisons",
+            "write Sum(x, axis) or Max(x, axis); the index is Position(axis), in comparisons",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 
 from sympy import Basic
 
@@ -90,6 +91,8 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
     if isinstance(function, type) and hasattr(function, "definition"):
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
         return Written(names)
+    if isinstance(function, FunctionType) and package_of(function) not in ("sympy", "derive"):
+        return Written()  # it may reduce them
     if makes_formulas(function, reader.body.file):
         return _all(call.args, reader)
     return Written()
