@@ -44,7 +44,8 @@ torch.einsum('nd,d->nd', x, h.sum(0)); torch.outer(rows, h.sum(0)); g.double().T
 torch.where(m, g, x); torch.where(m, 1, 0); torch.where(m, 1., 0); torch.where(m, m, 0)
 torch.where(m, g, 0.5); torch.where(m, x, 0); torch.maximum(g, x); torch.maximum(m, m)
 torch.maximum(g, m); torch.minimum(m, x); torch.max(g, h); g.clamp(0.5); g.clamp(0, 1)
-m.clamp(0, 1); g.clamp_min(0.5); torch.addcmul(x, g, g); torch.addcmul(g, h, h, value=2)
+m.clamp(0, 1); x.scatter(1, labels[:, None], s.item()); g.clamp_min(0.5)
+torch.addcmul(x, g, g); torch.addcmul(g, h, h, value=2)
 torch.addcmul(g, h, h, value=0.5); torch.addcmul(g, x, x); torch.add(x, m, alpha=-1)
 torch.add(x, g, alpha=2); torch.add(m, 1); torch.mul(m, m); torch.div(g, 2)
 torch.zeros_like(g); torch.ones_like(m); torch.full_like(g, 0.5); torch.full_like(g, -1.5)
@@ -59,7 +60,7 @@ torch.scalar_tensor(1); torch.tensor(float(N))
 m.double(); m.long(); m.to(x.dtype); m.to(torch.long); m.type(torch.int64); m.type_as(g)
 x.type_as(m); g.to(x); m.to(g); g.to(x.device); x.bool(); g.bool(); m.bool(); x.to(dtype=x.dtype)
 g.scatter(1, labels[:, None], 0.5); m.scatter(1, labels[:, None], 0.5); g.T; g[:, None]; g.sum(1)
-g.gather(1, labels[:, None]); h[range(N), labels]; g.view(N, C); g.clone(); g.expand(N, C); g[labels]
+g.gather(1, labels[:, None]); h[range(N), labels]; g.view(N, C); g.clone(); g.expand(N, C)
 ---
 x - m; 1 - m; m - 1; m - x; g - m; m - m; torch.sub(x, m); torch.add(g, g, alpha=0.5); -m; +m
 (m * m) - x; abs(m); m.abs(); m.neg(); m.positive(); m.relu(); F.relu(m); h ** -1
@@ -91,9 +92,10 @@ g[range(N), labels] = s; g[range(N), labels] = rows; x[range(N), labels] = si; x
 x[range(N), labels] = h[:, 0]; g[range(N), labels] += 0.5; g[m] += 0.5; g[:] += 0.5; g += 0.5
 g += x; m += 1; m *= 2; m -= m; g -= 0.5; g *= 0.5; g /= 2; g **= 0.5; x -= m; g.add_(0.5)
 g.mul_(0.5); g.mul_(x); g.add_(1, alpha=0.5); g.exp_(); g.clamp_(0.5, 1); g.clamp_(min=0.5)
-g.clamp_min_(0.5); g.div_(2); g.sqrt_(); g.addcmul_(h, x); g.scatter_(1, labels[:, None], rows[:, None])
+g.clamp_min_(0.5); g.div_(2); g.sqrt_(); g.addcmul_(h, x); x[m] = x
+g.scatter_(1, labels[:, None], rows[:, None]); g[range(N), labels] /= 2
 g.scatter_add_(1, labels[:, None], rows[:, None]); x.scatter_add_(1, labels[:, None], h)
-x.index_add_(0, labels, h); g.index_add_(0, labels, x); g.sigmoid_(); x[m] = x; g[range(N), labels] /= 2
+x.index_add_(0, labels, h); g.index_add_(0, labels, x); g.sigmoid_()
 g.index_put_((torch.arange(N), labels), rows); x.index_put_((torch.arange(N), labels), si)
 g[range(N), labels] *= 0.5; m.mul_(2); m.add_(1); g[range(N), labels] -= 0.5; g.sub_(m); m.exp_()
 """

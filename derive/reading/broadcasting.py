@@ -155,8 +155,9 @@ def pointwise(
     if extent is None:
         extent = sum_of(value.extent for value in values).inside()
     kind = NUMBER if all(value.kind == NUMBER for value in values) else TENSOR
-    held = held_as(dtype or promoted(values), kind)
     by_name = any(value.by_name for value in values)
+    dtype = dtype or promoted([*values, *[number(1, False)] * by_name])  # no bools in the notation
+    held = held_as(dtype, kind)
     e = build(*expressions)
     if space.as_written:
         e = with_lost(e, expressions)

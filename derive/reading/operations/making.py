@@ -16,7 +16,7 @@ from derive.reading.values import (
     FLOAT,
     INDEX,
     INT,
-    TENSOR,
+    NUMBER,
     Dims,
     Extent,
     Space,
@@ -83,7 +83,7 @@ def _clone(space: Space, input: Value):
 def _item(space: Space, input: Value):
     if input.dims:
         raise Refusal(f"item of the shape {input.shape}", "it takes one entry")
-    return replace(input, kind=TENSOR, storage=None, whole=input.dtype != FLOAT)
+    return replace(input, kind=NUMBER, storage=None, whole=input.dtype != FLOAT)
 
 
 # New tensors
