@@ -137,12 +137,15 @@ class TypedLine:
     def _evaluated(self, node: ast.AST) -> object:
         """The value of a formula, of which nothing but arithmetic and SymPy's functions is run."""
         if isinstance(node, ast.Constant):
+            if isinstance(node.value, bool):
+                return sympy.true if node.value else sympy.false
             return exact_number(node.value) if isinstance(node.value, (int, float)) else MISSING
         if isinstance(node, (ast.Name, ast.Attribute)):
             value = self.reader.value(node)
             return exact_number(value) if isinstance(value, float) else value
         function = getattr(node, "func", None)
-        parts = [self._evaluated(part) for part in children(node) if part is not function]
+        inner = (p for p in children(node) if p is not function and not isinstance(p, ast.cmpop))
+        parts = [self._evaluated(part) for part in inner]
         if any(part is MISSING for part in parts):
             return MISSING
         if isinstance(node, (ast.Tuple, ast.List)):
