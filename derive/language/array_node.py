@@ -111,7 +111,7 @@ def expression_of(value, where: str) -> Expr:
             f"{where} of {value!r}: that is not an expression",
             "write it in tensors and SymPy functions",
         )
-    e = sympify(value)
+    e = sympify(value, strict=True)
     return exact_number(e) if isinstance(e, Float) else e
 
 

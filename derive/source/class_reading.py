@@ -139,9 +139,7 @@ class ClassReading:
         statement = self._statement(name, line)
         if statement is None:
             return []
-        names = {**self.scope.outer, **self.scope.body}
-        reader = Reader(self.scope.__getitem__, self.body)
-        return TypedLine(statement, value, reader, names, self.scope.module).lost()
+        return TypedLine(statement, value, Reader(self.scope.__getitem__, self.body)).lost()
 
     def _statement(self, name: str, line: int) -> ast.expr | None:
         """What stands right of the ``=`` of ``name`` on ``line``."""

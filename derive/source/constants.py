@@ -39,7 +39,7 @@ OPERATORS: dict[type, Callable] = {
 FUNCTIONS: dict[str, Callable[..., Expr]] = {
     **{name: getattr(sympy, name) for name in ("sqrt", "cbrt", "exp", "log", "erf", "erfc")},
     **{name: getattr(sympy, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{name: getattr(sympy, name) for name in ("asin", "acos", "atan", "gamma")},
+    **{name: getattr(sympy, name) for name in ("asin", "acos", "atan")},
     "log2": lambda x: sympy.log(x, 2),
     "log10": lambda x: sympy.log(x, 10),
     "log1p": lambda x: sympy.log(1 + x),

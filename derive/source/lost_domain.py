@@ -10,23 +10,25 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice, product
 from random import Random
 
 import sympy
-from sympy import Basic, Dummy, Expr, Piecewise, Rational, Tuple, nan
+from sympy import Basic, Dummy, Expr, Integer, Piecewise, Rational, S, Tuple, nan
 from sympy.logic.boolalg import Boolean
 
 from derive.formulas.text import formula
 from derive.language.array_node import ArrayNode
+from derive.language.errors import NotationError
+from derive.language.float_range import exact_number
 from derive.language.nodes import Broadcast, Max, Rename, Sum
 from derive.language.symbols import Axis, Tensor
-from derive.source.class_source import nodes_in
+from derive.source.class_source import MISSING, children, nodes_in
 from derive.source.line_reader import Reader
 
-NUMBERS = tuple(map(Rational, ("0", "-1", "1/2", "2", "-1/2", "1")))
-MOST_POINTS = 150
+NUMBERS = (S(0), S(-1), S.Half, S(2), -S.Half, S(1))
+MOST_POINTS = 150  # so that a line takes no longer than a few milliseconds
 NEAR = 1e-9  # relative; of numbers of 16 digits
 
 POSITIVE, NOT_NEGATIVE, NOT_ZERO = ">", ">=", "!="
@@ -40,6 +42,8 @@ ARITHMETIC: dict[type, Callable] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
 }
+ORDERED = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
+OPERATORS = ARITHMETIC | {ast.Div: operator.truediv, ast.Pow: operator.pow, ast.USub: operator.neg}
 # What a function needs, as an expression in its argument.
 NEEDS: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
     **dict.fromkeys(("log", "ln"), (POSITIVE, lambda e: e)),
@@ -53,11 +57,10 @@ Need = tuple[str, Expr]
 
 
 class TypedLine:
-    """``line``, an expression of Python's that gave ``value``, with what its names mean."""
+    """``line``, an expression of Python's that gave ``value``; ``reader`` knows its names."""
 
-    def __init__(self, line: ast.expr, value: Expr, reader: Reader, names: Mapping, module: dict):
+    def __init__(self, line: ast.expr, value: Expr, reader: Reader):
         self.line, self.value, self.reader = line, value, reader
-        self.names, self.module = names, module
         self.values: dict[int, Basic | None] = {}
 
     def lost(self) -> list[str]:
@@ -123,17 +126,37 @@ class TypedLine:
     def _value(self, node: ast.AST) -> Basic | None:
         """What a part of the line is; None where a function of the user's own is called in it."""
         if id(node) not in self.values:
-            calls = [n for n in nodes_in(node) if isinstance(n, ast.Call)]
-            plain = all(map(self._function, calls)) and isinstance(node, ast.expr)
-            self.values[id(node)] = self._evaluated(node) if plain else None
+            try:
+                value = self._evaluated(node)
+            except (ArithmeticError, TypeError, ValueError, AttributeError, NotationError):
+                value = MISSING  # of a part alone: the line itself was run
+            value = Integer(value) if isinstance(value, int) else value
+            self.values[id(node)] = value if isinstance(value, Basic) else None
         return self.values[id(node)]
 
-    def _evaluated(self, node: ast.expr) -> Basic | None:
-        try:
-            code = compile(ast.Expression(node), "<a part of a line>", "eval")
-            return sympy.sympify(eval(code, self.module, dict(self.names)), strict=True)
-        except Exception:  # of a part alone, such as a name that a comprehension binds
-            return None
+    def _evaluated(self, node: ast.AST) -> object:
+        """The value of a formula, of which nothing but arithmetic and SymPy's functions is run."""
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, bool):
+                return sympy.true if node.value else sympy.false
+            return exact_number(node.value) if isinstance(node.value, (int, float)) else MISSING
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            value = self.reader.value(node)
+            return exact_number(value) if isinstance(value, float) else value
+        function = getattr(node, "func", None)
+        inner = (p for p in children(node) if p is not function and not isinstance(p, ast.cmpop))
+        parts = [self._evaluated(part) for part in inner]
+        if any(part is MISSING for part in parts):
+            return MISSING
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return tuple(parts)
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](*parts)
+        if isinstance(node, ast.Compare) and len(parts) == 2 and type(node.ops[0]) in ORDERED:
+            return ORDERED[type(node.ops[0])](*parts)
+        if isinstance(node, ast.Call) and not node.keywords and self._function(node):
+            return self.reader.value(node.func)(*parts)
+        return MISSING
 
     def _points(self, operands) -> Iterator[dict[Expr, Expr]]:
         """Numbers for what the value and the operands are made of."""

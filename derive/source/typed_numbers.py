@@ -9,6 +9,7 @@ the lines that ran: of their constant parts one has that value (``constants.py``
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ def as_typed(value: float | Decimal | Float) -> Expr:
     """The number that was written for ``value``, which met a formula on a line that runs now; with
     a `NotationWarning` where it was calculated, rounded, and nothing tells from what.
     """
+    if isinstance(value, Float) and not _is_held(value):
+        return exact_number(value)  # of SymPy's own, which is refused by its size
     if isinstance(value, (float, Float)):
         typed, number = decimal_of(float(value)), exact_number(value)
     else:
@@ -43,6 +46,10 @@ def as_typed(value: float | Decimal | Float) -> Expr:
     if lines and number == Rational(repr(float(value))):
         _warn(value, lines[0])
     return number
+
+
+def _is_held(value: Float) -> bool:
+    return value == 0 or 0 < abs(float(value)) < math.inf
 
 
 def note_bodies(kind: type) -> None:
