@@ -17,12 +17,14 @@ from pathlib import Path
 from sympy import Expr, Integer, Rational
 
 from derive.checking.answers import Answer, Refutation
+from derive.checking.dimensions import Shapes
 from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
 from derive.checking.numbers.counterexample import Counterexample, at_a_glance, counterexample
 from derive.checking.numbers.further import agreement
 from derive.checking.numbers.narrowing import narrowing
+from derive.checking.rounded import rounded_constants, with_constants
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.checking.wrong_claims import (
@@ -39,6 +41,7 @@ from derive.notation.library import forward_from
 from derive.reading import Claim, Reading, read
 from derive.running.limits import Doing, Stage, limited, seconds_of
 
+RIGHT = ("right", "narrower")
 NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedError)
 
 
@@ -76,18 +79,22 @@ def check_definition(
     """
     seconds = seconds_of(limit)
     _target(definition, of)
-    trials = tried(
-        definition,
-        lambda shapes: read(
-            formula,
-            shapes.definition,
-            _target(shapes.definition, of),
-            let or {},
-            source,
-            shapes.sizes,
-        ),
-        lambda shapes, reading: _verdict(shapes.definition, reading, Doing(progress)),
-    )
+
+    def as_read(shapes: Shapes, text: str = formula, constants: Mapping[str, Expr] = {}) -> Reading:
+        target = _target(shapes.definition, of)
+        sizes = {**shapes.sizes, **constants}
+        return read(text, shapes.definition, target, let or {}, source, sizes)
+
+    def judged(shapes: Shapes, reading: Reading) -> Verdict:
+        doing = Doing(progress)
+        verdict = _verdict(shapes.definition, reading, doing)
+        found = verdict.right or rounded_constants(formula, ground_of(shapes.definition).chain)
+        if verdict.right or not found:
+            return verdict
+        exact = _verdict(shapes.definition, as_read(shapes, *with_constants(formula, found)), doing)
+        return _but_for_rounding(verdict, exact, tuple(map(str, found)))
+
+    trials = tried(definition, as_read, judged)
     try:
         with limited(seconds):
             return verdict_of(list(trials))
@@ -99,6 +106,20 @@ def check_definition(
 def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
     answers = [_answer_in_time(claim, reading, doing) for claim in reading.claims]
     return Verdict(definition, tuple(_without_inheritance(answers)), reading.single)
+
+
+def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
+    """What is right in ``exact``, with constants in the place of ``rounded`` numbers, is right but
+    for rounding.
+    """
+    pairs = zip(verdict.answers, exact.answers, strict=True)
+    answers = [
+        replace(with_constants, source=as_typed.source, rounded=rounded)
+        if as_typed.outcome in ("wrong", "undecided") and with_constants.outcome in RIGHT
+        else as_typed
+        for as_typed, with_constants in pairs
+    ]
+    return replace(verdict, answers=tuple(answers))
 
 
 def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:

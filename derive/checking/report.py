@@ -68,11 +68,13 @@ def _headline(verdict: Answers) -> Iterator[str]:
         yield f"{INDENT}line {answer.line:>3}  {answer.name:{width}}  {state}{proved}{note}"
     for condition in dict.fromkeys(c for a in verdict.answers for c in a.conditions):
         yield f"{INDENT}for {condition}"
+    for words in dict.fromkeys(words for a in verdict.answers for words in a.rounded):
+        yield f"{INDENT}{words}"
 
 
 def _outcome(answer: Answer) -> str:
     if answer.narrowing is None:
-        return answer.outcome
+        return f"{answer.outcome} but for rounding" if answer.rounded else answer.outcome
     return f"right where {answer.narrowing}; torch gives NaN elsewhere"
 
 
@@ -102,6 +104,7 @@ def _further(found: Agreement) -> str:
 
 def _details(answer: Answer) -> Iterator[str]:
     if answer.outcome in ("right", "narrower"):
+        yield from answer.rounded
         yield f"proved: {proof_in_words((answer.proved,))}"
         if answer.agreement is not None:
             yield f"further: {_further(answer.agreement)}"
