@@ -233,12 +233,15 @@ def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[
     """The answer with every proof that is found, for small batches or for every size."""
     for condition, sure, renamed in _grounds_of_proof(ground):
         for claimed in claims:
-            try:
-                proved = sure.proved(answer.of, claimed.xreplace(renamed))
-            except NOT_DECIDED:
-                continue
-            conditions = (*answer.conditions, *condition)
-            yield replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+            named = claimed.xreplace(renamed)
+            for same in dict.fromkeys((sure.decided(named), named)):
+                try:
+                    proved = sure.proved(answer.of, same)
+                except NOT_DECIDED:
+                    continue
+                conditions = (*answer.conditions, *condition)
+                yield replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+                break
 
 
 def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:

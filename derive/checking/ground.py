@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from math import inf
 
 from sympy import Expr
 
@@ -17,6 +18,8 @@ from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.proof import ProvedGradient, proved_gradient
+from derive.range.bounds import Bounds, Ranges
+from derive.range.decided import decided
 
 EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
 
@@ -83,6 +86,26 @@ class Ground:
                 demands=tuple(demands),
             )
         )
+
+    def decided(self, e: Expr) -> Expr:
+        """``e`` with the choices made that the ranges of the forward's values decide."""
+        return decided(e, self.ranges)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Between which numbers values lie; scalars as they are declared."""
+        known = {}
+        for demand in self.original.demands:
+            if isinstance(demand.expression, Tensor):
+                ends = {b.is_lower: b.limit for b in demand.domain.bounds if b.limit.is_Rational}
+                low, high = ends.get(True, -inf), ends.get(False, inf)
+                known[demand.expression.name] = Bounds(float(low), float(high))
+        definitions = self.definition.by_name
+
+        def definition_of(t: Tensor) -> Expr | None:
+            return definitions[t.name].expression if t.name in definitions else None
+
+        return Ranges(definition_of, known)
 
     def difference(self, of: Tensor, claimed: Expr) -> float:
         """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""
