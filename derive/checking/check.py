@@ -21,7 +21,13 @@ from derive.checking.dimensions import Shapes
 from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.counterexample import Counterexample, at_a_glance, counterexample
+from derive.checking.numbers.counterexample import (
+    CHOICES,
+    Counterexample,
+    at_a_glance,
+    between_equals,
+    counterexample,
+)
 from derive.checking.numbers.further import agreement
 from derive.checking.numbers.narrowing import narrowing
 from derive.checking.rounded import rounded_constants, with_constants
@@ -231,7 +237,7 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
 
 def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:
     """The answer with every proof that is found, for small batches or for every size."""
-    for condition, sure, renamed in _grounds_of_proof(ground):
+    for condition, sure, renamed in _grounds_of_proof(answer, ground):
         for claimed in claims:
             named = claimed.xreplace(renamed)
             for same in dict.fromkeys((sure.decided(named), named)):
@@ -253,15 +259,20 @@ def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
     return replace(answer, outcome="right") if found.is_exact else answer
 
 
-def _grounds_of_proof(ground: Ground):
-    """The mathematics as it is; else for positive scalars, which those of a positive default are
-    meant to be.
+def _grounds_of_proof(answer: Answer, ground: Ground):
+    """The mathematics as it is; for positive scalars, which those of a positive default are meant
+    to be; and both without the choices that are always the same, where the claim is not something
+    else between equals, of which that says nothing.
     """
-    yield (), ground, {}
-    positive = ground.positive_scalars
-    if positive:
-        names = ", ".join(scalar.name for scalar in positive)
-        yield (f"{names} > 0",), ground.for_positive_scalars(), positive
+    made = None if answer.claimed.has(*CHOICES) else ground.with_choices_made()
+    for one in (ground, made):
+        apart = one is not ground and between_equals(ground.chain, answer.of, answer.claimed)
+        if one is not None and not apart:
+            yield (), one, {}
+            positive = one.positive_scalars
+            if positive:
+                names = ", ".join(scalar.name for scalar in positive)
+                yield (f"{names} > 0",), one.for_positive_scalars(), positive
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import inf
 
-from sympy import Expr
+from sympy import Dummy, Expr, Pow
 
 from derive.chain.chain import Chain, adjoint_of, derive_chain
 from derive.checking.explaining.atomised import atomised
@@ -91,19 +91,44 @@ class Ground:
         """``e`` with the choices made that the ranges of the forward's values decide."""
         return decided(e, self.ranges)
 
+    def with_choices_made(self) -> Ground | None:
+        """The same mathematics without the choices that the ranges of its values decide: where the
+        variance is 0, its root is 0 as well. None where there are none such.
+
+        Between two choices the derivative of the one may be another than that of the other.
+        """
+        statements = tuple(
+            replace(s, expression=self.decided(s.expression)) for s in self.original.statements
+        )
+        if statements == self.original.statements:
+            return None
+        return ground_of(replace(self.original, statements=statements))
+
     @cached_property
     def ranges(self) -> Ranges:
-        """Between which numbers values lie; scalars as they are declared."""
-        known = {}
+        """Between which numbers values lie, where scalars are as they are declared."""
+        known, declared = {}, {}
         for demand in self.original.demands:
-            if isinstance(demand.expression, Tensor):
-                ends = {b.is_lower: b.limit for b in demand.domain.bounds if b.limit.is_Rational}
-                low, high = ends.get(True, -inf), ends.get(False, inf)
-                known[demand.expression.name] = Bounds(float(low), float(high))
+            scalar = demand.expression
+            if not isinstance(scalar, Tensor):
+                continue
+            ends = {b.is_lower: b.limit for b in demand.domain.bounds if b.limit.is_Rational}
+            low, high = ends.get(True, -inf), ends.get(False, inf)
+            known[scalar.name] = Bounds(float(low), float(high))
+            for bound in demand.domain.bounds if not ends else ():
+                inside = Dummy(positive=True) if bound.is_strict else Dummy(nonnegative=True)
+                declared[scalar] = bound.limit + (inside if bound.is_lower else -inside)
         definitions = self.definition.by_name
+        inverse = {
+            s.tensor
+            for s in self.definition.statements
+            if isinstance(s.expression, Pow) and s.expression.exp == -1
+        }
 
         def definition_of(t: Tensor) -> Expr | None:
-            return definitions[t.name].expression if t.name in definitions else None
+            return (
+                definitions[t.name].expression.xreplace(declared) if t.name in definitions else None
+            )
 
         return Ranges(definition_of, known)
 
