@@ -126,9 +126,12 @@ class Ground:
         }
 
         def definition_of(t: Tensor) -> Expr | None:
-            return (
-                definitions[t.name].expression.xreplace(declared) if t.name in definitions else None
-            )
+            if t.name not in definitions:
+                return None
+            e = definitions[t.name].expression
+            read = (s for s in tensors_in(e) if s in inverse)
+            e = e.xreplace({s: definitions[s.name].expression for s in read})
+            return e.xreplace(declared)
 
         return Ranges(definition_of, known)
 
