@@ -17,12 +17,20 @@ from pathlib import Path
 from sympy import Expr, Integer, Rational
 
 from derive.checking.answers import Answer, Refutation
+from derive.checking.dimensions import Shapes
 from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.counterexample import Counterexample, at_a_glance, counterexample
+from derive.checking.numbers.counterexample import (
+    CHOICES,
+    Counterexample,
+    at_a_glance,
+    between_equals,
+    counterexample,
+)
 from derive.checking.numbers.further import agreement
 from derive.checking.numbers.narrowing import narrowing
+from derive.checking.rounded import rounded_constants, with_constants
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.checking.wrong_claims import (
@@ -39,6 +47,7 @@ from derive.notation.library import forward_from
 from derive.reading import Claim, Reading, read
 from derive.running.limits import Doing, Stage, limited, seconds_of
 
+RIGHT = ("right", "narrower")
 NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedError)
 
 
@@ -76,18 +85,22 @@ def check_definition(
     """
     seconds = seconds_of(limit)
     _target(definition, of)
-    trials = tried(
-        definition,
-        lambda shapes: read(
-            formula,
-            shapes.definition,
-            _target(shapes.definition, of),
-            let or {},
-            source,
-            shapes.sizes,
-        ),
-        lambda shapes, reading: _verdict(shapes.definition, reading, Doing(progress)),
-    )
+
+    def as_read(shapes: Shapes, text: str = formula, constants: Mapping[str, Expr] = {}) -> Reading:
+        target = _target(shapes.definition, of)
+        sizes = {**shapes.sizes, **constants}
+        return read(text, shapes.definition, target, let or {}, source, sizes)
+
+    def judged(shapes: Shapes, reading: Reading) -> Verdict:
+        doing = Doing(progress)
+        verdict = _verdict(shapes.definition, reading, doing)
+        found = verdict.right or rounded_constants(formula, ground_of(shapes.definition).chain)
+        if verdict.right or not found:
+            return verdict
+        exact = _verdict(shapes.definition, as_read(shapes, *with_constants(formula, found)), doing)
+        return _but_for_rounding(verdict, exact, tuple(map(str, found)))
+
+    trials = tried(definition, as_read, judged)
     try:
         with limited(seconds):
             return verdict_of(list(trials))
@@ -100,6 +113,20 @@ def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
     answers = [_answer_in_time(claim, reading, doing) for claim in reading.claims]
     blamed = tuple(_without_inheritance(answers))
     return Verdict(definition, blamed, reading.single, remarks=reading.remarks)
+
+
+def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
+    """What is right in ``exact``, with constants in the place of ``rounded`` numbers, is right but
+    for rounding.
+    """
+    pairs = zip(verdict.answers, exact.answers, strict=True)
+    answers = [
+        replace(with_constants, source=as_typed.source, rounded=rounded)
+        if as_typed.outcome in ("wrong", "undecided") and with_constants.outcome in RIGHT
+        else as_typed
+        for as_typed, with_constants in pairs
+    ]
+    return replace(verdict, answers=tuple(answers))
 
 
 def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
@@ -211,14 +238,17 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
 
 def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:
     """The answer with every proof that is found, for small batches or for every size."""
-    for condition, sure, renamed in _grounds_of_proof(ground):
+    for condition, sure, renamed in _grounds_of_proof(answer, ground):
         for claimed in claims:
-            try:
-                proved = sure.proved(answer.of, claimed.xreplace(renamed))
-            except NOT_DECIDED:
-                continue
-            conditions = (*answer.conditions, *condition)
-            yield replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+            named = claimed.xreplace(renamed)
+            for same in dict.fromkeys((sure.decided(named), named)):
+                try:
+                    proved = sure.proved(answer.of, same)
+                except NOT_DECIDED:
+                    continue
+                conditions = (*answer.conditions, *condition)
+                yield replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+                break
 
 
 def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
@@ -230,15 +260,20 @@ def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
     return replace(answer, outcome="right") if found.is_exact else answer
 
 
-def _grounds_of_proof(ground: Ground):
-    """The mathematics as it is; else for positive scalars, which those of a positive default are
-    meant to be.
+def _grounds_of_proof(answer: Answer, ground: Ground):
+    """The mathematics as it is; for positive scalars, which those of a positive default are meant
+    to be; and both without the choices that are always the same, where the claim is not something
+    else between equals, of which that says nothing.
     """
-    yield (), ground, {}
-    positive = ground.positive_scalars
-    if positive:
-        names = ", ".join(scalar.name for scalar in positive)
-        yield (f"{names} > 0",), ground.for_positive_scalars(), positive
+    made = None if answer.claimed.has(*CHOICES) else ground.with_choices_made()
+    for one in (ground, made):
+        apart = one is not ground and between_equals(ground.chain, answer.of, answer.claimed)
+        if one is not None and not apart:
+            yield (), one, {}
+            positive = one.positive_scalars
+            if positive:
+                names = ", ".join(scalar.name for scalar in positive)
+                yield (f"{names} > 0",), one.for_positive_scalars(), positive
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):

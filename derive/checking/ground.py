@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from math import inf
 
-from sympy import Expr
+from sympy import Dummy, Expr, Pow
 
 from derive.chain.chain import Chain, adjoint_of, derive_chain
 from derive.checking.explaining.atomised import atomised
@@ -17,6 +18,8 @@ from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.proof import ProvedGradient, proved_gradient
+from derive.range.bounds import Bounds, Ranges
+from derive.range.decided import decided
 
 EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
 
@@ -83,6 +86,54 @@ class Ground:
                 demands=tuple(demands),
             )
         )
+
+    def decided(self, e: Expr) -> Expr:
+        """``e`` with the choices made that the ranges of the forward's values decide."""
+        return decided(e, self.ranges)
+
+    def with_choices_made(self) -> Ground | None:
+        """The same mathematics without the choices that the ranges of its values decide: where the
+        variance is 0, its root is 0 as well. None where there are none such.
+
+        Between two choices the derivative of the one may be another than that of the other.
+        """
+        statements = tuple(
+            replace(s, expression=self.decided(s.expression)) for s in self.original.statements
+        )
+        if statements == self.original.statements:
+            return None
+        return ground_of(replace(self.original, statements=statements))
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Between which numbers values lie, where scalars are as they are declared."""
+        known, declared = {}, {}
+        for demand in self.original.demands:
+            scalar = demand.expression
+            if not isinstance(scalar, Tensor):
+                continue
+            ends = {b.is_lower: b.limit for b in demand.domain.bounds if b.limit.is_Rational}
+            low, high = ends.get(True, -inf), ends.get(False, inf)
+            known[scalar.name] = Bounds(float(low), float(high))
+            for bound in demand.domain.bounds if not ends else ():
+                inside = Dummy(positive=True) if bound.is_strict else Dummy(nonnegative=True)
+                declared[scalar] = bound.limit + (inside if bound.is_lower else -inside)
+        definitions = self.definition.by_name
+        inverse = {
+            s.tensor
+            for s in self.definition.statements
+            if isinstance(s.expression, Pow) and s.expression.exp == -1
+        }
+
+        def definition_of(t: Tensor) -> Expr | None:
+            if t.name not in definitions:
+                return None
+            e = definitions[t.name].expression
+            read = (s for s in tensors_in(e) if s in inverse)
+            e = e.xreplace({s: definitions[s.name].expression for s in read})
+            return e.xreplace(declared)
+
+        return Ranges(definition_of, known)
 
     def difference(self, of: Tensor, claimed: Expr) -> float:
         """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""

@@ -73,13 +73,17 @@ def _headline(verdict: Answers) -> Iterator[str]:
         yield f"{INDENT}line {answer.line:>3}  {answer.name:{width}}  {state}{proved}{note}"
     for condition in dict.fromkeys(c for a in verdict.answers for c in a.conditions):
         yield f"{INDENT}for {condition}"
+    for words in dict.fromkeys(words for a in verdict.answers for words in a.rounded):
+        yield f"{INDENT}{words}"
 
 
 def _outcome(answer: Answer, shapes: str = "") -> str:
     """``right``, and where: in which ``shapes``, and for which data."""
     narrowing = answer.narrowing and f"{answer.narrowing}; torch gives NaN elsewhere"
     where = ", ".join(filter(None, (shapes, narrowing)))
-    return f"{'right' if narrowing else answer.outcome}{where and f' where {where}'}"
+    outcome = "right" if narrowing else answer.outcome
+    outcome += " but for rounding" * bool(answer.rounded)
+    return f"{outcome}{where and f' where {where}'}"
 
 
 def _counted(count: int, what: str) -> str:
@@ -112,6 +116,7 @@ def _further(found: Agreement) -> str:
 
 def _details(answer: Answer) -> Iterator[str]:
     if answer.outcome in ("right", "narrower"):
+        yield from answer.rounded
         yield f"proved: {proof_in_words((answer.proved,))}"
         if answer.agreement is not None:
             yield f"further: {_further(answer.agreement)}"

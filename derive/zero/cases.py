@@ -164,11 +164,12 @@ def _implied(asked: Expr, signs: Signs, test: SignTest) -> int | None:
         if test.is_positive(towards):
             return direction
         for known, (side, *others) in signs.items():
-            if others:
+            if others and sorted((side, *others)) not in ([-1, 0], [0, 1]):
                 continue
+            side, strict = side or sum(others), not others
             for above in (side * known,) if side else (known, -known):
                 more = expand(towards - above)  # above is positive, or zero
-                nothing = _is_nothing(more, test)
+                nothing = strict and _is_nothing(more, test)
                 if (nothing and side) or test.is_positive(more):
                     return direction
                 if nothing:

@@ -142,6 +142,11 @@ def at_a_glance(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | Non
     return None
 
 
+def between_equals(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | None:
+    """One at equal entries, or zeros."""
+    return _at_kink(Question(chain, of, claimed), {})
+
+
 def _confirmed(chain: Chain, found: Counterexample | None) -> Counterexample | None:
     """The same; where it is no convention, after SymPy's own derivative has said so too."""
     if found is not None and not found.at_kink:

@@ -226,6 +226,8 @@ class Thresholds:
         def at(s: Expr, arithmetic: Arithmetic):
             return self._values(line.at(s), arithmetic, place[:1]).get(place)
 
+        if at(low, Floating()) == 0:
+            return low
         root = self._linear_root(lambda s: at(s, Exact()), low, high)
         if root is not None:
             return root
@@ -253,7 +255,11 @@ def _narrowed(at: Callable, low: Expr, high: Expr) -> tuple[Expr, Expr]:
     """
     at_low, at_high = at(low), at(high)
     for _ in range(MOST_STEPS):
-        if None in (at_low, at_high) or abs(high - low) <= NARROW * max(abs(low), abs(high)):
+        if (
+            None in (at_low, at_high)
+            or at_low * at_high >= 0
+            or abs(high - low) <= NARROW * max(abs(low), abs(high))
+        ):
             break
         if abs(at_low) < ALIKE * abs(at_high) and abs(at_high) < ALIKE * abs(at_low):
             share = _short(at_low / (at_low - at_high))
