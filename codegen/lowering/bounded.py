@@ -50,6 +50,8 @@ SAFE = {
 GROWING = ("exp", "expm1")  # which overflow above alone
 ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Number)
 
+MOST_NAMES = 20  # of a condition that is written out
+
 Path = tuple[tuple[Value, bool], ...]  # conditions, each with whether it holds
 
 
@@ -60,6 +62,10 @@ def with_bounded_arguments(
     other names, may be infinite or NaN itself where it is not read.
     """
     return _Bounded(function, saved or {}).function
+
+
+def _with(path: Path, test: Value, holds: bool) -> Path:
+    return path if (test, holds) in path else (*path, (test, holds))
 
 
 class Origins:
@@ -93,6 +99,7 @@ class _Bounded:
         self.reads: dict[str, list[Path]] = {}
         self.known = {p.name for p in function.parameters}
         self.places = {step.name: i for i, step in enumerate(function.steps)}
+        self.made = {s.name: s.value for s in function.steps if isinstance(s, Assign)}
         steps, names = [], [step.name for step in function.steps]
         self.again = {name for name in names if names.count(name) > 1}
         for step in reversed(function.steps):
@@ -123,12 +130,23 @@ class _Bounded:
         if step.name in self.again or len({*paths}) != 1:
             return ()
         before = self.known | {n for n, i in self.places.items() if i < self.places[step.name]}
+        path = tuple((self._in_full(test, before), holds) for test, holds in paths[0])
         fits = all(
             names_in(test) <= before
             and broadcast([test.dims, step.value.dims]) == broadcast([step.value.dims])
-            for test, _ in paths[0]
+            for test, _ in path
         )
-        return paths[0] if fits else ()
+        return path if fits else ()
+
+    def _in_full(self, test: Value, before: set[str]) -> Value:
+        """A condition without the names of what is computed later."""
+        later = {n: v for n, v in self.made.items() if n not in before and n not in self.again}
+        while (names := names_in(test) & {*later}) and len(names_in(test)) < MOST_NAMES:
+            test = with_replaced(
+                test,
+                lambda v: later[v.name] if isinstance(v, Load) and v.name in names else None,
+            )
+        return test
 
     def _read(self, value: Value, path: Path) -> None:
         """Note where each name in ``value`` is read."""
@@ -141,10 +159,10 @@ class _Bounded:
         """What a value is made of, each with the conditions under which it counts."""
         match value:
             case Choose(condition=test, yes=yes, no=no) if not is_number(test, self.numbers):
-                return [(test, ()), (yes, (*path, (test, True))), (no, (*path, (test, False)))]
+                return [(test, ()), (yes, _with(path, test, True)), (no, _with(path, test, False))]
             case Gate(value=kept, measure=measure, threshold=threshold):
                 test = Compare(measure, "<=", threshold, dims=measure.dims)
-                return [(measure, ()), (threshold, ()), (kept, (*path, (test, False)))]
+                return [(measure, ()), (threshold, ()), (kept, _with(path, test, False))]
         inside = path if isinstance(value, ENTRYWISE) else ()  # along other dimensions, as far as
         return [(part, inside) for part in operands(value)]  # is known here
 
