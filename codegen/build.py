@@ -120,7 +120,7 @@ class Builder(Signatures):
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             broadcast=definition.broadcast,
             forward=self._forward(),
-            backward=with_zeros_kept(self._backward(), self._saved_values()),
+            backward=with_zeros_kept(self._backward(), self.origins_of_saved()),
             atoms=self._atoms(),
             chain=self._chain(),
         )
@@ -161,11 +161,8 @@ class Builder(Signatures):
             self._ranges(self._inputs(), ignorable),
             left._formulas_written(),
             left._forward(),
-            with_zeros_kept(left._backward(), left._saved_values()),
+            with_zeros_kept(left._backward(), left.origins_of_saved()),
         )
-
-    def _saved_values(self) -> set[str]:
-        return {p.name for p in self.needs() if p.role == "statement"}
 
     def _formulas_written(self) -> tuple[str, ...]:
         return tuple(f"{tensor} = {formula(e)}" for tensor, e in self.statements())

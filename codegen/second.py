@@ -75,7 +75,7 @@ class _Functions:
         self.builder, self.order, definition = builder, order, builder.definition
         self.snake, self.output = definition.snake, definition.output
         layouts, self.needs = builder.layouts, builder.needs()
-        self.saved = {p.name for p in self.needs if p.role == "statement"}
+        self.saved = builder.origins_of_saved()
         self.upstream = Parameter(order.upstream.name, layouts[self.output.name], "adjoint")
         self.vectors, self.cotangents = (
             [Parameter(v.name, layouts[of], "adjoint", ZERO) for of, v in found.items()]

@@ -18,7 +18,7 @@ from codegen.program.steps import Step
 from codegen.program.values import LengthOf
 from codegen.refusals import Refusals
 from derive.closing.recomputation import under_their_names
-from derive.language.symbols import Axes, Tensor
+from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import IGNORE_INDEX, Statement
 from derive.notation.layout import Layout, layouts, plain
 
@@ -119,6 +119,14 @@ class Signatures(Refusals):
             *saved[len(tensors) :],
             *(Parameter(self._names[axis], (), "size") for axis in missing),
         ]
+
+    def origins_of_saved(self) -> dict[str, frozenset[str]]:
+        """Of every saved value the names of the inputs that it is made of."""
+        found: dict[str, frozenset[str]] = {}
+        for v in self.plan:
+            names = [t.name for t in tensors_in(v.expression) if t.role not in ("label", "kept")]
+            found[v.tensor.name] = frozenset().union(*(found.get(n, {n}) for n in names))
+        return {p.name: found[p.name] for p in self.needs() if p.name in found}
 
     def _shapes_needed(self, used, parameters: Sequence[Parameter]) -> list[Parameter]:
         """An argument for every `Axes` that the backward speaks of and whose dimensions none of

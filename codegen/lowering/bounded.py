@@ -3,12 +3,13 @@
 Autograd multiplies what comes back through such a branch by 0: that is NaN where a derivative is
 infinite there, in every order. ``where(x > 0, log(where(x > 0, x, 1)), 0)`` has the same value, and
 its derivatives are finite wherever the mathematics is. A named value that is read in such branches
-alone is in that branch itself.
+alone is in that branch itself. Held is what the choice may be made for: what is made of the same
+inputs as the condition, or is an input itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 
@@ -49,25 +50,56 @@ SAFE = {
 GROWING = ("exp", "expm1")  # which overflow above alone
 ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Number)
 
+MOST_NAMES = 20  # of a condition that is written out
+
 Path = tuple[tuple[Value, bool], ...]  # conditions, each with whether it holds
 
 
-def with_bounded_arguments(function: Function, saved: Collection[str] = ()) -> Function:
-    """``function`` where autograd may differentiate it line by line; what was ``saved`` may be
-    infinite or NaN itself where it is not read.
+def with_bounded_arguments(
+    function: Function, saved: Mapping[str, frozenset[str]] | None = None
+) -> Function:
+    """``function`` where autograd may differentiate it line by line; what was ``saved``, made of
+    other names, may be infinite or NaN itself where it is not read.
     """
-    return _Bounded(function, frozenset(saved)).function
+    return _Bounded(function, saved or {}).function
+
+
+def _with(path: Path, test: Value, holds: bool) -> Path:
+    return path if (test, holds) in path else (*path, (test, holds))
+
+
+class Origins:
+    """What values are made of: the names of what a function is given, and of what that was made
+    of in turn.
+    """
+
+    def __init__(self, function: Function, given: Mapping[str, frozenset[str]]):
+        labels = (p.name for p in function.parameters if p.role in ("label", "kept"))
+        self.found = {**given, **dict.fromkeys(labels, frozenset())}  # by which no number is finite
+
+    def note(self, step: Step) -> None:
+        if isinstance(step, Assign):
+            self.found[step.name] = self.of(step.value)
+
+    def of(self, value: Value) -> frozenset[str]:
+        names = names_in(value)
+        return frozenset().union(*(self.found.get(name, frozenset([name])) for name in names))
 
 
 class _Bounded:
     """The steps from the last one back, so that where a value is read is known before it is met."""
 
-    def __init__(self, function: Function, saved: frozenset[str]):
+    def __init__(self, function: Function, saved: Mapping[str, frozenset[str]]):
+        self.origins = Origins(function, saved)
+        for step in function.steps:
+            self.origins.note(step)
+        self.inputs = {p.name for p in function.parameters if p.role == "input"}
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
         self.saved, self.results = saved, {*function.results}
         self.reads: dict[str, list[Path]] = {}
         self.known = {p.name for p in function.parameters}
         self.places = {step.name: i for i, step in enumerate(function.steps)}
+        self.made = {s.name: s.value for s in function.steps if isinstance(s, Assign)}
         steps, names = [], [step.name for step in function.steps]
         self.again = {name for name in names if names.count(name) > 1}
         for step in reversed(function.steps):
@@ -98,12 +130,23 @@ class _Bounded:
         if step.name in self.again or len({*paths}) != 1:
             return ()
         before = self.known | {n for n, i in self.places.items() if i < self.places[step.name]}
+        path = tuple((self._in_full(test, before), holds) for test, holds in paths[0])
         fits = all(
-            _names(test) <= before
+            names_in(test) <= before
             and broadcast([test.dims, step.value.dims]) == broadcast([step.value.dims])
-            for test, _ in paths[0]
+            for test, _ in path
         )
-        return paths[0] if fits else ()
+        return path if fits else ()
+
+    def _in_full(self, test: Value, before: set[str]) -> Value:
+        """A condition without the names of what is computed later."""
+        later = {n: v for n, v in self.made.items() if n not in before and n not in self.again}
+        while (names := names_in(test) & {*later}) and len(names_in(test)) < MOST_NAMES:
+            test = with_replaced(
+                test,
+                lambda v: later[v.name] if isinstance(v, Load) and v.name in names else None,
+            )
+        return test
 
     def _read(self, value: Value, path: Path) -> None:
         """Note where each name in ``value`` is read."""
@@ -116,17 +159,17 @@ class _Bounded:
         """What a value is made of, each with the conditions under which it counts."""
         match value:
             case Choose(condition=test, yes=yes, no=no) if not is_number(test, self.numbers):
-                return [(test, ()), (yes, (*path, (test, True))), (no, (*path, (test, False)))]
+                return [(test, ()), (yes, _with(path, test, True)), (no, _with(path, test, False))]
             case Gate(value=kept, measure=measure, threshold=threshold):
                 test = Compare(measure, "<=", threshold, dims=measure.dims)
-                return [(measure, ()), (threshold, ()), (kept, (*path, (test, False)))]
+                return [(measure, ()), (threshold, ()), (kept, _with(path, test, False))]
         inside = path if isinstance(value, ENTRYWISE) else ()  # along other dimensions, as far as
         return [(part, inside) for part in operands(value)]  # is known here
 
     def _held(self, value: Value, path: Path) -> Value:
         """``value`` with the arguments in it held under the conditions of the ``path``."""
         if path and isinstance(value, Load) and value.name in self.saved:
-            return _where(path, value, 1)
+            return self._where(path, value, 1)
         parts = {id(part): own for part, own in self._parts(value, path)}
 
         def change(each):
@@ -143,13 +186,13 @@ class _Bounded:
         match value:
             case Apply(function=name, operand=u) if name in SAFE and self._moves(u):
                 if not (name == "log" and is_positive(u)) and not (name in GROWING and _low(u)):
-                    return replace(value, operand=_where(path, u, SAFE[name]))
+                    return replace(value, operand=self._where(path, u, SAFE[name]))
             case Power(base=u, exponent=n) if not is_whole(n) and self._moves(u):
                 if not is_positive(u):
-                    return replace(value, base=_where(path, u, 1))
+                    return replace(value, base=self._where(path, u, 1))
             case Times(factors=factors):
                 held = tuple(
-                    (_where(path, f, 1), True)
+                    (self._where(path, f, 1), True)
                     if divides and self._moves(f) and not is_positive(f)
                     else (f, divides)
                     for f, divides in factors
@@ -157,18 +200,19 @@ class _Bounded:
                 return replace(value, factors=held) if held != factors else value
         return value
 
+    def _where(self, path: Path, u: Value, safe: int) -> Value:
+        other, names = Number(Fraction(safe)), self.origins.of(u)
+        inner = u.base if isinstance(u, Power) else u
+        if u == other or (isinstance(inner, Choose) and other in (inner.yes, inner.no)):
+            return u
+        for test, holds in reversed(path):
+            if names & self.origins.of(test) or names_in(u) <= self.inputs:
+                yes, no = (u, other) if holds else (other, u)
+                u = Choose(test, yes, no, dims=broadcast([test.dims, u.dims]))
+        return u
+
     def _moves(self, u: Value) -> bool:
         return not is_number(u, self.numbers)
-
-
-def _where(path: Path, u: Value, safe: int) -> Value:
-    other = Number(Fraction(safe))
-    if u == other or (isinstance(u, Choose) and other in (u.yes, u.no)):
-        return u
-    for test, holds in reversed(path):
-        yes, no = (u, other) if holds else (other, u)
-        u = Choose(test, yes, no, dims=broadcast([test.dims, u.dims]))
-    return u
 
 
 def _reading(step: Step, name: str, other: str) -> Step:
@@ -178,7 +222,7 @@ def _reading(step: Step, name: str, other: str) -> Step:
     )
 
 
-def _names(value: Value) -> set[str]:
+def names_in(value: Value) -> set[str]:
     return {v.name for v in (value, *values_in(value)) if isinstance(v, Load)}
 
 

@@ -8,15 +8,15 @@ arguments held instead (``bounded.py``).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
-from codegen.lowering.bounded import SAFE, is_positive, is_whole
+from codegen.lowering.bounded import SAFE, Origins, is_positive, is_whole, names_in
 from codegen.lowering.frames import broadcast
 from codegen.lowering.zero_factors import with_exponents_held
 from codegen.program import NUMBERS, Function
-from codegen.program.parts import is_number, values_in
+from codegen.program.parts import is_number
 from codegen.program.steps import Assign
 from codegen.program.values import (
     Apply,
@@ -50,15 +50,19 @@ class Left:
         return replace(self.choice, **{kept: product}, dims=dims)
 
 
-def with_zeros_kept(function: Function, saved: Collection[str] = ()) -> Function:
-    """``function`` in which what a choice leaves out stays 0; what was ``saved`` may be NaN."""
-    return _Vanishing(with_exponents_held(function), frozenset(saved)).function
+def with_zeros_kept(function: Function, saved: Mapping[str, frozenset[str]]) -> Function:
+    """``function`` in which what a choice leaves out stays 0; what was ``saved``, made of other
+    names, may be NaN.
+    """
+    return _Vanishing(with_exponents_held(function), saved).function
 
 
 class _Vanishing:
     """The steps in their order, with what is known of the values before."""
 
-    def __init__(self, function: Function, saved: frozenset[str]):
+    def __init__(self, function: Function, saved: Mapping[str, frozenset[str]]):
+        self.origins = Origins(function, saved)
+        self.inputs = {p.name for p in function.parameters if p.role == "input"}
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
         self.wild = set(saved)  # the names of what may be infinite or NaN
         self.left: dict[str, tuple[Value, frozenset[Left]]] = {}
@@ -73,9 +77,10 @@ class _Vanishing:
     def _note(self, step: Assign) -> None:
         """What is computed is noted; what was known by a name that is another value now is not."""
         for name, (_, left) in list(self.left.items()):
-            if any(step.name in _names(found.choice) for found in left):
+            if any(step.name in names_in(found.choice) for found in left):
                 del self.left[name]
         self.left[step.name] = step.value, self._where_zero(step.value)
+        self.origins.note(step)
         if self._may_be_infinite(step.value):
             self.wild.add(step.name)
 
@@ -139,11 +144,17 @@ class _Vanishing:
         found = [
             left
             for f, divides in value.factors
-            if not divides and any(w is not f and w.dims == value.dims for w in wild)
+            if not divides
             for left in sorted(self._where_zero(f), key=repr)
+            if left.choice.dims == value.dims
+            and any(w is not f and self._left_out(w, left, value) for w in wild)
         ]
-        fits = [left for left in found if left.choice.dims == value.dims]
-        return fits[0] if fits else None
+        return found[0] if found else None
+
+    def _left_out(self, wild: Value, left: Left, product: Value) -> bool:
+        """Whether a factor may be what the choice leaves out: of the same origin, or an input."""
+        own, by = self.origins.of(wild), self.origins.of(left.choice)
+        return wild.dims == product.dims and bool(own & by or names_in(wild) <= self.inputs)
 
     def _apart(self, value: MulAdd) -> Value:
         """A product that is added, as an operation of its own where it has to be chosen."""
@@ -183,7 +194,3 @@ def _emptied(choice: Choose) -> Choose:
     """The choice without what it keeps."""
     kept = "yes" if choice.no == ZERO else "no"
     return replace(choice, **{kept: Number(Fraction(1))}, dims=choice.condition.dims)
-
-
-def _names(value: Value) -> set[str]:
-    return {v.name for v in (value, *values_in(value)) if isinstance(v, Load)}

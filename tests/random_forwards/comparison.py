@@ -47,9 +47,38 @@ def compared(module, result: Generated, definition: Definition, text: str, batch
             )
             for n, gradient in zip(inputs, found, strict=True):
                 compare(f"d{n} of {name}()", gradient, plain.gradient_of_passed(n))
+            if result.program.second or result.program.without_second:
+                _twice_compared(getattr(module, name), plain, compare)
         if not batch.bare:
             _stepwise_compared(module, result, plain, compare)
     return True
+
+
+def _twice_compared(function, plain: Plain, compare) -> None:
+    """What comes back to the inputs where the gradients of each one, and of all together, are
+    differentiated again.
+    """
+    passed, inputs = plain.passed, plain.inputs
+    for of in [inputs, *([n] for n in inputs if len(inputs) > 1)]:
+        how = {"create_graph": True, "materialize_grads": True}
+        found = torch.autograd.grad(
+            function(**passed), [passed[n] for n in of], plain.upstream, **how
+        )
+        again = _again(of, found, [passed[n] for n in inputs])
+        for n, gradient, wanted in zip(inputs, again, plain.second(of), strict=True):
+            said = f"the gradient by {', '.join(of)}, differentiated again by {n},"
+            compare(said, gradient, wanted)
+
+
+def _again(of, gradients, inputs) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(len(of))
+    total = sum(
+        (g * torch.randn(g.shape, generator=generator, dtype=DOUBLE)).sum() for g in gradients
+    )
+    if not total.requires_grad:
+        return [torch.zeros_like(t) for t in inputs]
+    how = {"retain_graph": True, "materialize_grads": True}
+    return list(torch.autograd.grad(total, inputs, **how))
 
 
 def _stepwise_compared(module, result: Generated, plain: Plain, compare) -> None:
@@ -149,10 +178,21 @@ class Plain:
         found = {}
         if self.output.requires_grad:
             gradients = torch.autograd.grad(
-                self.output, list(wanted.values()), self.upstream, allow_unused=True
+                self.output,
+                list(wanted.values()),
+                self.upstream,
+                allow_unused=True,
+                retain_graph=True,
             )
             found = {n: g for n, g in zip(wanted, gradients, strict=True) if g is not None}
         return {n: found.get(n, torch.zeros_like(v)) for n, v in (sources | leaves).items()}
+
+    def second(self, of) -> list[torch.Tensor]:
+        """What comes back to the inputs that were passed behind the gradients ``of`` some."""
+        leaves = [self.passed[n] for n in self.inputs]
+        how = {"create_graph": True, "materialize_grads": True}
+        found = torch.autograd.grad(self.output, [self.passed[n] for n in of], self.upstream, **how)
+        return _again(of, found, leaves)
 
     def gradient_of_passed(self, name: str) -> torch.Tensor:
         return self._gradients[f"passed {name}"]

@@ -114,7 +114,7 @@ class _Uses:
         if bool((gap <= allowed + moved.nan_to_num(0, 0, 0)).all()):
             return
         if not gap.isfinite().all():
-            self.infinite.append((what, order))
+            self.infinite += [(what, order)] * self.known.finite
             return
         self._refuse(what, order, f"is {gap.max():.1e} away from autograd over the statements")
 

@@ -46,10 +46,11 @@ class Point:
 def points_of(definition: Definition, program: Program) -> Iterator[Point]:
     optional = [p.name for p in program.forward.tensors if p.default is not None]
     whole = next(_sizes(definition, {}))
-    yield Point(whole, _draw_for(definition, program, whole), thorough=True)
+    draw = _draw_for(definition, program, whole)
+    yield Point(whole, draw, thorough=True)
     absent = [frozenset([name]) for name in optional] if len(optional) > 1 else []
     for names in [*absent, *[frozenset(optional)] * bool(optional)]:
-        yield Point(whole, absent=names, thorough=len(names) == len(optional))
+        yield Point(whole, draw, absent=names, thorough=len(names) == len(optional))
     axes = definition.independent_axes
     ones = [{axis: () if isinstance(axis, Axes) else (1,)} for axis in axes]
     if len(axes) > 1:

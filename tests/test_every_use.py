@@ -1,0 +1,189 @@
+"""What is emitted was used in every way before: twice differentiated with each subset of what needs
+a gradient, and finite where the mathematics is, in branches that are not taken too.
+"""
+
+import itertools
+
+import pytest
+import torch
+from generating import forward_file, module_from
+
+from codegen import driver
+from codegen.targets import WrongUse, targets
+from codegen.targets.torch.check import load
+from codegen.targets.torch.every_use import check_every_use
+from derive import forward_from
+
+FIRST_LINE = '    """A forward of the tests."""\n'
+FORWARDS = {
+    # The pullback reads t, which the backward does not.
+    "Tempered": "x = Input(N, C); t = Scalar(1.0); y = t * log(Sum(exp(x / t), C))",
+    "Scaled": "x = Input(N); a = Scalar(2.0); b = Scalar(3.0); y = log(Sum(exp(a * x), N)) / b",
+    "Weighed": "x = Input(N, C); w = Input(C); y = Sum(w * x, C, N) / Sum(w, C)",
+    # Nothing saved shows N: a cotangent does, which may be None.
+    "Normed": "x = Input(N, C); v = Input(C); y = x / sqrt(v + 1)",
+    "Power": "x = Input(N); w = Input(N); y = Piecewise((x**w, x > 0), (0, True))",
+    "Named": "x = Input(N); w = Input(N); p = x**w; y = Piecewise((p, x > 0), (0, True))",
+    "Logged": "x = Input(N); y = Piecewise((x * log(x), x > 0), (0, True))",
+    "Rooted": "x = Input(N); y = Piecewise((sqrt(x), x > 1), (x**2, True))",
+    "Grown": "x = Input(N); a = Scalar(1.0); y = Piecewise((a * exp(x), x < 0), (x**2, True))",
+    "Turned": "x = Input(N); y = Piecewise((1 / x, Ne(x, 0)), (0, True))",
+    "Magnitude": "x = Input(N); p = Scalar(2.0); y = Abs(x)**p",
+    "Outside": "x = Input(N); s = sqrt(x); y = Piecewise((s * x, x > 0), (x**2, True))",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Each forward, generated once: (module, `Generated`)."""
+    folder, known = tmp_path_factory.mktemp("every_use"), {}
+
+    def make(name):
+        if name not in known:
+            lines = "".join(f"    {line}\n" for line in FORWARDS[name].split("; "))
+            file = forward_file(folder, name, FIRST_LINE + lines)
+            result = driver.generate(forward_from(file), order=2)
+            known[name] = module_from(result.text, folder, result.program.name), result
+        return known[name]
+
+    return make
+
+
+def penalty(function, arguments, names, of):
+    """The gradient of what is not linear in the gradients ``of`` some inputs, by others."""
+    leaves = {n: a.clone().requires_grad_() if n in names else a for n, a in arguments.items()}
+    output = function(**leaves)
+    how = {"create_graph": True, "materialize_grads": True}
+    found = torch.autograd.grad(output.square().sum(), [leaves[n] for n in of], **how)
+    total = sum(g.square().sum() for g in found)
+    return torch.autograd.grad(total, [leaves[n] for n in names], materialize_grads=True)
+
+
+@pytest.mark.parametrize("name", ["Tempered", "Scaled", "Weighed", "Normed"])
+def test_what_is_read_behind_a_backward_alone_is_kept(made, name):
+    module, result = made(name)
+    definition, generator = result.proved.definition, torch.Generator().manual_seed(1)
+    sizes = {"N": 3, "C": 4}
+    arguments = {
+        t.name: torch.rand([sizes[a.name] for a in t.home], generator=generator).double() + 0.5
+        for t in definition.inputs
+    }
+    function = getattr(module, name.lower())
+
+    def plain(**own):
+        return getattr(module, f"{name.lower()}_atoms")(**own).y
+
+    for count in range(1, len(arguments) + 1):
+        for names in itertools.combinations(arguments, count):
+            for of in {names, *((n,) for n in names)}:
+                ours, expected = (penalty(f, arguments, names, of) for f in (function, plain))
+                for one, other in zip(ours, expected, strict=True):
+                    torch.testing.assert_close(one, other)
+    assert not result.refused
+
+
+HELD = {  # the same with arguments that are held by hand
+    "Power": lambda x, w: torch.where(x > 0, torch.where(x > 0, x, 1) ** w, 0),
+    "Named": lambda x, w: torch.where(x > 0, torch.where(x > 0, x, 1) ** w, 0),
+    "Logged": lambda x: torch.where(x > 0, x * torch.where(x > 0, x, 1).log(), 0),
+    "Rooted": lambda x: torch.where(x > 1, torch.where(x > 1, x, 1).sqrt(), x**2),
+    "Grown": lambda x: torch.where(x < 0, x.clamp(max=0).exp(), x**2),
+    "Turned": lambda x: torch.where(x != 0, 1 / torch.where(x != 0, x, 1), 0),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_branch_that_is_not_taken_has_no_part_in_any_order(made, name):
+    """Gradients of three orders by autograd, by torch.func backward and forward."""
+    module, result = made(name)
+    x = torch.tensor([-2.0, -1e4, 0.0, 0.5, 3.0, 1e4], dtype=torch.float64)
+    x = x[:-1] if name in ("Power", "Named") else x
+    others = [torch.full_like(x, 2.5)] if name in ("Power", "Named") else []
+    ours = getattr(module, name.lower())
+    func = torch.func
+
+    def found(function):
+        leaves = [t.clone().requires_grad_() for t in (x, *others)]
+        gradients = [function(*leaves).sum()]
+        for _ in range(3):
+            total = sum(g.sum() for g in gradients)
+            how = {"create_graph": True, "materialize_grads": True}
+            gradients = torch.autograd.grad(total, leaves, **how)
+            yield from gradients
+
+        def total(t):
+            return function(t, *others).sum()
+
+        yield func.hessian(total)(x)
+        yield func.jacrev(func.jacrev(total))(x)
+        yield func.jvp(lambda t: function(t, *others), (x,), (torch.ones_like(x),))[1]
+
+    for one, other in zip(found(ours), found(HELD[name]), strict=True):
+        assert other.isfinite().all()
+        torch.testing.assert_close(one.detach(), other.detach())
+    assert not result.program.unsafe or name == "Grown"
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 3.0])
+def test_a_power_that_is_none_or_straight_has_derivatives_at_0(made, p):
+    module, _ = made("Magnitude")
+    x = torch.tensor([0.0, 1.0, -2.0], dtype=torch.float64)
+    hessian = torch.func.hessian(lambda t: module.magnitude(t, p).sum())(x).diag()
+    power = (x.abs() ** max(p - 2, 1)) * p * (p - 1)
+    torch.testing.assert_close(hessian, power)
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(module.magnitude(leaf, p).sum(), leaf, create_graph=True)
+    again = torch.autograd.grad(gradient.sum(), leaf, materialize_grads=True)[0]
+    torch.testing.assert_close(again, power)
+
+
+def test_what_stays_infinite_is_named(made):
+    module, result = made("Outside")  # x is s**2 in the closed form, where s is NaN
+    assert any("where a choice leaves a branch out" in line for line in result.program.unsafe)
+    assert "where a choice leaves a branch out, NaN or infinite: the gradient by x" in " ".join(
+        module.__doc__.split()
+    )
+
+
+BROKEN = {
+    "what is not there": ("g / y_sum_scaled", "g / missing", "does not run (NameError"),
+    "what is not looked at": ("if c_y is None:", "if c_y.shape is None:", "(AttributeError"),
+    "a number": ("/ y_sum_scaled ** 2", "/ y_sum_scaled ** 3", "away from autograd"),
+    "a shape": ("return (dx,)", "return (dx[:1],)", "torch.func"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_second_derivative_does_not_get_through(made, kind):
+    _, result = made("Tempered")
+    right, wrong, said = BROKEN[kind]
+    start = result.text.index("def _behind(")
+    text = result.text[:start] + result.text[start:].replace(right, wrong)
+    if kind == "what is not there":
+        text = result.text.replace("* v_x\n", "* v_x * missing\n")
+    assert text != result.text
+    definition, program = result.proved.definition, result.program
+    with pytest.raises(WrongUse) as caught:
+        check_every_use(load(text, program.name), definition, program)
+    assert caught.value.order == 2
+    if kind != "a shape":
+        assert said in str(caught.value)
+    assert check_every_use(load(result.text, program.name), definition, program) == ()
+
+
+def test_an_order_that_fails_is_left_out_and_named(tmp_path, monkeypatch):
+    """The rest is right: autograd takes second derivatives over the statements."""
+    file = forward_file(tmp_path, "Cubed", f"{FIRST_LINE}    x = Input(N)\n    y = x**3\n")
+    right = type(targets["torch"]).check_every_use
+
+    def checked(self, text, definition, program):
+        if program.second is not None:
+            raise WrongUse("Cubed: its double backward fails; nothing was emitted", 2)
+        return right(self, text, definition, program)
+
+    monkeypatch.setattr(type(targets["torch"]), "check_every_use", checked)
+    result = driver.generate(forward_from(file), order=2)
+    assert result.program.second is None and result.refused == "Cubed: its double backward fails"
+    module = module_from(result.text, tmp_path, "cubed")
+    x = torch.tensor([2.0], dtype=torch.float64)
+    assert torch.func.hessian(lambda t: module.cubed(t).sum())(x).item() == 12
