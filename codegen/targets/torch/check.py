@@ -126,7 +126,8 @@ def _differences(
     with torch.no_grad():
         atoms = getattr(module, program.atoms.name)(**leaves)
         for name in (s.name for s in definition.statements):
-            yield oracle.difference(name, getattr(atoms, name))
+            inner = name != output  # what a choice leaves out need not be a number
+            yield oracle.difference(name, getattr(atoms, name), where_finite=inner)
         for i, upstream in enumerate(upstreams):
             yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
 
@@ -178,7 +179,7 @@ def _gradients_compared(
         step = getattr(chained, f"d{name}")
         if name in leaves:
             yield oracle.difference(what, getattr(closed, f"d{name}"))
-            yield oracle.difference(what, step)
+            yield oracle.difference(what, step, as_written=True)
         else:  # what a choice leaves out need not be finite
             yield oracle.difference(what, step, where_finite=True)
 

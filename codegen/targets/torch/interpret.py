@@ -36,10 +36,12 @@ def interpreted(
     definition: Definition, arguments: Mapping[str, Tensor | float]
 ) -> dict[str, Tensor]:
     """Every statement's value, with exactly its axes as dimensions; differentiable by autograd."""
-    return _Interpreter(definition, arguments).run()
+    return Interpreter(definition, arguments).run()
 
 
-class _Interpreter:
+class Interpreter:
+    """Runs the statements, one after the other."""
+
     def __init__(self, definition: Definition, arguments: Mapping[str, Tensor | float]):
         self.definition = definition
         self.sizes: dict[Axis, int] = {}

@@ -1,0 +1,81 @@
+"""The statements on torch tensors as ``interpret.py`` has them, but of a choice each branch at the
+entries alone where it is taken: what is infinite or NaN elsewhere is in no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from sympy import Expr, Piecewise
+from torch import Tensor
+
+from codegen.targets.torch.interpret import Interpreter
+from derive.language.choices import Branches, Compared
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.symbols import Axis, MinusInfinity
+from derive.language.symbols import Tensor as Symbolic
+
+WHOLE = (Symbolic, Sum, Reshaping, Max, ArgMax, OneHot, Position)  # no entry by itself
+
+
+def taken(definition, arguments: Mapping[str, Tensor | float]) -> dict[str, Tensor]:
+    """Every statement's value, with exactly its axes as dimensions."""
+    return _Taken(definition, arguments).run()
+
+
+class _Taken(Interpreter):
+    entries: Mapping[Expr, Tensor] | None = None  # of what a choice is made of, where it is taken
+
+    def value(self, e: Expr) -> Tensor:
+        if self.entries is None:
+            return self._chosen(e) if isinstance(e, Piecewise) else super().value(e)
+        if e in self.entries:
+            return self.entries[e]
+        if isinstance(e, Piecewise):
+            return self._branches(e)
+        if isinstance(e, (Axis, MinusInfinity)) or e.is_number:
+            return torch.tensor(self.number(e), dtype=torch.float64)
+        return super().value(e)
+
+    def _chosen(self, e: Piecewise) -> Tensor:
+        e = self._in_full(e)
+        values = {leaf: self.value(leaf) for leaf in _leaves(e)}
+        shape = torch.broadcast_shapes(*(v.shape for v in values.values()))
+        self.entries = {leaf: v.expand(shape).reshape(-1) for leaf, v in values.items()}
+        found = self._branches(e)
+        self.entries = None
+        return found.reshape(shape)
+
+    def _branches(self, e: Piecewise) -> Tensor:
+        before = self.entries
+        (count,) = torch.broadcast_shapes(*(v.shape for v in before.values()))
+        result, rest = torch.zeros(count, dtype=torch.float64), torch.ones(count, dtype=torch.bool)
+        for chosen, condition in e.args:
+            here = rest & self.holds(condition)
+            places = here.nonzero()[:, 0]
+            if len(places):
+                self.entries = {leaf: v[places] for leaf, v in before.items()}
+                result = result.index_copy(0, places, self.value(chosen).expand(len(places)))
+                self.entries = before
+            rest = rest & ~here
+        return result
+
+    def _in_full(self, e: Expr) -> Expr:
+        """``e`` with the statements in it as they are made, where no sum stands between."""
+        known = {s.tensor: s.expression for s in self.definition.statements}
+        while met := {t: known[t] for t in _leaves(e) if t in known and _pointwise(known[t])}:
+            e = e.xreplace(met)
+        return e
+
+
+def _leaves(e: Expr) -> list[Expr]:
+    if isinstance(e, WHOLE):
+        return [e]
+    if isinstance(e, (Branches, Compared)):
+        return _leaves(e.choice)
+    return list(dict.fromkeys(leaf for arg in e.args for leaf in _leaves(arg)))
+
+
+def _pointwise(e: Expr) -> bool:
+    return all(isinstance(leaf, Symbolic) for leaf in _leaves(e))
