@@ -20,6 +20,7 @@ from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
+from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
 from derive.notation.definition import Definition
 
@@ -209,6 +210,21 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
             if all(d.subs(sizes) > 0 for d in divisors) and definition.permits(defaults, sizes):
                 break
         yield {axis: (size,) for axis, size in sizes.items()} | chosen
+        yield from _guarded_dims(definition, chosen)
+
+
+def _guarded_dims(definition: Definition, chosen: Dims) -> Iterator[Dims]:
+    """``chosen`` at the sizes of single axes at which a choice guards a division."""
+    formulas = [s.expression for s in definition.statements]
+    divisors = [d for e in formulas for d in unguarded_divisors(e)]
+    for axis, size in dict.fromkeys(zero for e in formulas for zero in guarded_zeros(e)):
+        if len(chosen.get(axis, ())) != 1:
+            continue
+        own = {**chosen, axis: (size,)}
+        sizes = definition.sizes_from({axis: prod(dims) for axis, dims in own.items()})
+        permitted = definition.permits(definition.defaults_at(sizes), sizes)
+        if permitted and all(d.subs(sizes) != 0 for d in divisors):
+            yield {axis: (size,) for axis, size in sizes.items()} | own
 
 
 def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:
