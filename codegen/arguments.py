@@ -7,14 +7,14 @@ prints before the lines of the function, one for each thing that is asked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from codegen.lowering import sizes_used
 from codegen.program import NUMBERS, Parameter
 from codegen.program.arrays import Expand
-from codegen.program.parts import is_number, values_in
+from codegen.program.parts import is_number, operands, values_in
 from codegen.program.steps import (
     Default,
     Fill,
@@ -32,7 +32,7 @@ from codegen.program.steps import (
     Step,
     Within,
 )
-from codegen.program.values import Load, Number, Power, Quotient, SizeOf, Times, Value
+from codegen.program.values import Choose, Load, Number, Power, Quotient, SizeOf, Times, Value
 from derive.language.symbols import Axes
 from derive.notation.layout import Dim
 
@@ -215,14 +215,23 @@ def fillings(parameters: Sequence[Parameter]) -> list[Fill]:
 
 def divisors(steps: Iterable[Step], numbers: Collection[str], name: str) -> list[NotZero]:
     """What the lines of the function ``name`` divide a Python number by and may be 0: sizes, and
-    the arguments called ``numbers``.
+    the arguments called ``numbers``. What a choice between numbers guards is not computed where
+    it is not taken.
     """
     found: dict[Value, None] = {}
     for step in steps:
         if not isinstance(step, Within):
-            for value in values_in(step):
+            for value in _computed_always(step, numbers):
                 found |= dict.fromkeys(_divisors_of(value, numbers))
     return [NotZero(name, value) for value in found if _is_open(value)]
+
+
+def _computed_always(node: Value | Step, numbers: Collection[str]) -> Iterator[Value]:
+    """The values of ``node`` that no condition on numbers leaves out: Python takes one branch."""
+    for value in operands(node):
+        yield value
+        chooses = isinstance(value, Choose) and is_number(value.condition, numbers)
+        yield from _computed_always(value.condition if chooses else value, numbers)
 
 
 def _divisors_of(value: Value, numbers: Collection[str]) -> Iterable[Value]:

@@ -40,7 +40,7 @@ from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
-LONGEST_SECOND = 300  # seconds for each of its two programs: autograd then takes second derivatives
+LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
 
 EMITTED = r"; (nothing|no second derivative) was emitted$"  # says an error where it is one
 

@@ -16,6 +16,7 @@ from codegen.program.steps import InRange, Refuse, SplitLabel, Within
 from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sizes import Sizes
 from derive.formulas.text import formula
+from derive.language.guarded import unguarded_divisors
 from derive.language.nodes import Flatten, Max, OneHot, Reshaping
 from derive.language.symbols import Axis, Tensor, size_divisors
 from derive.notation.definition import IGNORE_INDEX
@@ -39,7 +40,7 @@ class Refusals(Sizes):
         return found.values()
 
     def _divisors(self, name: str, e: Expr) -> Iterator[tuple[Expr, Refuse]]:
-        for divisor in size_divisors(e):
+        for divisor in unguarded_divisors(e):
             if not isinstance(divisor, Axis):
                 size = Lowering({}, self.definition.axes).value(divisor, ())
                 axes = self._named(sorted(divisor.atoms(Axis), key=str))

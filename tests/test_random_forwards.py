@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from random_forwards.grammar import random_forward
+from random_forwards.grammar import UNUSUAL_FROM, random_forward
 from random_forwards.shrinking import shrunk
 from random_forwards.trial import CRASHED, REFUSED, RIGHT, WRONG, Outcome, tried
 
@@ -69,6 +69,23 @@ def test_a_random_forward_is_what_plain_torch_computes(seed):
     outcome = tried(text, seed, TIME)
     again = f"make fuzz CASE={seed} MOST={MOST}"
     assert outcome.kind == RIGHT, f"{outcome.kind} ({again}): {outcome.message}\n\n{text}"
+
+
+UNUSUAL_SAMPLE = (50_001, 50_003, 50_005)
+
+
+@pytest.mark.parametrize("seed", UNUSUAL_SAMPLE)
+def test_a_random_forward_of_unusual_kind_does_not_crash(seed):
+    text = random_forward(seed, MOST)
+    outcome = tried(text, seed, TIME)
+    again = f"make fuzz CASE={seed} MOST={MOST}"
+    assert outcome.kind == RIGHT, f"{outcome.kind} ({again}): {outcome.message}\n\n{text}"
+
+
+def test_unusual_lines_are_drawn():
+    texts = "".join(random_forward(UNUSUAL_FROM + 2 * k + 1) for k in range(60))
+    kinds = ("**Rational(3, 2)", "Smaller(Larger(", "Eq(Piecewise(", "Rename(", "1e39", "> -0.2 *")
+    assert not [kind for kind in kinds if kind not in texts]
 
 
 OPTIONS = ("default=", "broadcast=True", "ignored=-100", "(-oo, True)", "Scalar(1 / sqrt(")

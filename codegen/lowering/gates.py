@@ -83,7 +83,11 @@ def gate(lowering, e: Piecewise, frame: tuple[Axis, ...], picked: Picked) -> Val
     for test in tests:
         u, v = (lowering.value(compared(e), frame, picked) for e in _sides(test))
         measured = _measure(test.rel_op, u, v, passes, lowering.scalars)
-        if measured is None or is_wide(measured[1]) or len(axes_in(measured[0])) < _most_axes(lowering):
+        if (
+            measured is None
+            or is_wide(measured[1])
+            or len(axes_in(measured[0])) < _most_axes(lowering)
+        ):
             return None
         value = Gate(value, *measured, dims=broadcast([value.dims, measured[0].dims]))
     return value

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from derive.language.errors import NotationWarning, Place, QuestionError, UnprovedError
+from derive.running.limits import LONGEST_ALONE
 from derive.running.starting import flushed
 from derive.running.writing import replaced
 
@@ -80,7 +81,7 @@ def add_limit(parser: argparse.ArgumentParser, what: str) -> None:
         "--limit",
         metavar="SECONDS",
         help=f"seconds of the clock on the wall {what}: when they are over, what was found and "
-        "what was not decided is said (no limit)",
+        f"what was not decided is said ({LONGEST_ALONE:g})",
     )
 
 

@@ -1,11 +1,13 @@
 """How long a derivation may take: of a limit every stage has a share, which it keeps.
 
-    with limited(10):                    # seconds of the clock on the wall; None: no limit
+    with limited(10):                    # seconds of the clock on the wall
         with Stage(share=0.5) as search:
             ...
     if search.is_over: ...               # what was to be done in the block was not all done
 
-Without a limit a stage is nothing but its block: no result depends on time.
+Where nobody gave one, a derivation and a check have LONGEST_ALONE: many times what the slowest of
+the gallery takes, so that hardly a result depends on time. Outside of all limits a stage is nothing
+but its block.
 
 In the main thread of a process, where there is such a timer, a block is left wherever it is; else
 where it looks at the time (`look`). What leaves it is no `Exception`: nobody who expects an error
@@ -29,6 +31,7 @@ from derive.language.errors import QuestionError, shortened
 
 PATIENCE = 0.02  # seconds until the timer tries again what it put off
 AGAIN = 1.0  # seconds until it does if it was not heard, as in a __del__
+LONGEST_ALONE = 120.0  # seconds for what has no limit of its own and is in none
 LONGEST = 1e8  # seconds that a timer takes
 
 # Modules that leave something half-done if they are left: imports; what follows from one fact about
@@ -65,14 +68,18 @@ def seconds_of(limit: float | str | None) -> float | None:
     if not (isfinite(seconds) and seconds > 0):
         raise QuestionError(
             f"limit {shortened(limit)} is no number of seconds above 0",
-            "write for instance 60; without a limit it takes what it takes",
+            f"write for instance 60; without one it is {LONGEST_ALONE:g}",
         )
     return seconds
 
 
 @contextmanager
 def limited(seconds: float | None) -> Iterator[None]:
-    """The stages of the block have that many seconds from now on, or what an outer limit leaves."""
+    """The stages of the block have that many seconds from now on, or what an outer limit leaves;
+    LONGEST_ALONE where neither is given.
+    """
+    if seconds is None and _end.get() is None:
+        seconds = LONGEST_ALONE
     ends = [_end.get(), None if seconds is None else time.monotonic() + seconds]
     token = _end.set(min((end for end in ends if end is not None), default=None))
     try:

@@ -14,7 +14,9 @@ from copy import copy
 from random_forwards.combining import combined, function_of, reduced, reduced_some, squashed
 from random_forwards.parts import LARGEST, Part, mentions
 from random_forwards.productions import PRODUCTIONS
+from random_forwards.unusual import UNUSUAL
 
+UNUSUAL_FROM = 50_000  # from this seed on, every other forward has lines of unusual kind
 AXES = ("N", "C", "K", "D")
 MORE_AXES = ("M", "L", "T", "E")
 INPUTS = ("x", "w", "z", "q")
@@ -35,7 +37,10 @@ def random_forward(seed: int, most: int = 6) -> str:
     helpers = []
     if chance.random() < 0.25:
         helpers.append(_Forward(chance, "Block", [], 2).made())
-    made = _Forward(chance, "Drawn", helpers, most).made()
+    made = _Forward(chance, "Drawn", helpers, most)
+    if seed >= UNUSUAL_FROM and seed % 2:
+        made.productions = (*PRODUCTIONS, *UNUSUAL)
+    made = made.made()
     bodies = [forward.text for forward in [*helpers, made]]
     axes = dict.fromkeys(line for forward in [*helpers, made] for line in forward.axis_lines)
     gallery = dict.fromkeys(line for forward in [*helpers, made] for line in forward.imports)
@@ -65,6 +70,7 @@ class _Forward:
         self.twins: dict[str, str] = {}
         self.scalars = 0
         self.output: Part | None = None
+        self.productions = PRODUCTIONS
 
     # -- the whole --------------------------------------------------------------------
 
@@ -140,7 +146,7 @@ class _Forward:
         return part.text
 
     def statement(self) -> None:
-        kinds, weights = zip(*PRODUCTIONS, strict=True)
+        kinds, weights = zip(*self.productions, strict=True)
         while True:
             before = {k: copy(v) for k, v in vars(self).items() if isinstance(v, (list, dict, int))}
             part = self.chance.choices(kinds, weights)[0](self)

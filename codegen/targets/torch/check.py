@@ -20,6 +20,7 @@ from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
+from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
 from derive.notation.definition import Definition
 
@@ -126,7 +127,8 @@ def _differences(
     with torch.no_grad():
         atoms = getattr(module, program.atoms.name)(**leaves)
         for name in (s.name for s in definition.statements):
-            yield oracle.difference(name, getattr(atoms, name))
+            inner = name != output  # what a choice leaves out need not be a number
+            yield oracle.difference(name, getattr(atoms, name), where_finite=inner)
         for i, upstream in enumerate(upstreams):
             yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
 
@@ -178,7 +180,7 @@ def _gradients_compared(
         step = getattr(chained, f"d{name}")
         if name in leaves:
             yield oracle.difference(what, getattr(closed, f"d{name}"))
-            yield oracle.difference(what, step)
+            yield oracle.difference(what, step, as_written=True)
         else:  # what a choice leaves out need not be finite
             yield oracle.difference(what, step, where_finite=True)
 
@@ -208,6 +210,21 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
             if all(d.subs(sizes) > 0 for d in divisors) and definition.permits(defaults, sizes):
                 break
         yield {axis: (size,) for axis, size in sizes.items()} | chosen
+        yield from _guarded_dims(definition, chosen)
+
+
+def _guarded_dims(definition: Definition, chosen: Dims) -> Iterator[Dims]:
+    """``chosen`` at the sizes of single axes at which a choice guards a division."""
+    formulas = [s.expression for s in definition.statements]
+    divisors = [d for e in formulas for d in unguarded_divisors(e)]
+    for axis, size in dict.fromkeys(zero for e in formulas for zero in guarded_zeros(e)):
+        if len(chosen.get(axis, ())) != 1:
+            continue
+        own = {**chosen, axis: (size,)}
+        sizes = definition.sizes_from({axis: prod(dims) for axis, dims in own.items()})
+        permitted = definition.permits(definition.defaults_at(sizes), sizes)
+        if permitted and all(d.subs(sizes) != 0 for d in divisors):
+            yield {axis: (size,) for axis, size in sizes.items()} | own
 
 
 def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:

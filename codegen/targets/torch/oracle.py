@@ -5,16 +5,18 @@ What autograd itself rounds off (``last_place.py``) is found out where it could 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 import torch
+from sympy import Piecewise
 from torch import Tensor
 
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.last_place import rounding_of
+from codegen.targets.torch.taken import taken
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from derive.notation.layout import layouts_of
@@ -69,10 +71,23 @@ class Oracle:
     ):
         self.definition, self.dims = definition, dims
         self.leaves, self.required, self.upstreams = leaves, required, upstreams
-        self.expected = self.found()
+        self.written = self.found()
+        self.expected = self.written | self._mended()
 
-    def found(self) -> dict[str, Tensor]:
-        values, name = self.values(self.leaves), self.definition.output.name
+    def _mended(self) -> dict[str, Tensor]:
+        """The gradients of inputs that autograd has no finite number for, with the derivative where
+        that is finite: 0 times the slope of a root in the branch that is not taken is none.
+        """
+        inputs = {t.name for t in self.definition.differentiable}
+        of_inputs = {n: g for n, g in self.written.items() if n.partition(" d")[2] in inputs}
+        missing = {n: ~g.isfinite() for n, g in of_inputs.items() if not g.isfinite().all()}
+        if not missing or not any(s.expression.has(Piecewise) for s in self.definition.statements):
+            return {}
+        found = self.found(taken)
+        return {n: torch.where(m, found[n], of_inputs[n]) for n, m in missing.items()}
+
+    def found(self, run: Callable = interpreted) -> dict[str, Tensor]:
+        values, name = self.values(self.leaves, run), self.definition.output.name
         output = self.stored(name, values[name])
         found = {n: self.stored(n, value.detach()) for n, value in values.items()}
         if len(self.required) < len(self.leaves):
@@ -85,13 +100,15 @@ class Oracle:
                 found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
         return found
 
-    def values(self, leaves: Mapping[str, object]) -> dict[str, Tensor]:
+    def values(
+        self, leaves: Mapping[str, object], run: Callable = interpreted
+    ) -> dict[str, Tensor]:
         whole = {
             t.name: merged(leaves[t.name], t.home, self.dims)
             for t in self.definition.arguments
             if t.name in leaves
         }
-        return interpreted(self.definition, {**leaves, **whole})
+        return run(self.definition, {**leaves, **whole})
 
     def stored(self, name: str, value: Tensor) -> Tensor:
         return stored(self.definition, name, value, self.dims)
@@ -101,10 +118,17 @@ class Oracle:
         with torch.enable_grad():
             return rounding_of(self.found, self.expected)
 
-    def difference(self, what: str, actual: Tensor, where_finite: bool = False) -> Difference:
+    def difference(
+        self, what: str, actual: Tensor, where_finite: bool = False, as_written: bool = False
+    ) -> Difference:
+        """How far ``actual`` is; ``where_finite`` of what was expected, and ``as_written`` also
+        where autograd has no finite number if ``actual`` has none there either.
+        """
         expected = self.expected[what]
-        if where_finite and actual.shape == expected.shape:
+        if (where_finite or as_written) and actual.shape == expected.shape:
             there = expected.isfinite()
+            if as_written:
+                there = ~there | self.written[what].isfinite() | actual.isfinite()
             actual, expected = (torch.where(there, v, 0) for v in (actual, expected))
         found = difference_of(what, actual, expected)
         if not TRIFLE < found.distance < float("inf"):
