@@ -135,11 +135,10 @@ def in_memory(tensor) -> bool:
         and not tensor.is_nested
         and not tensor.is_neg()
         and not tensor.is_conj()
-        and not tensor._is_zerotensor()
         and not torch._is_functional_tensor(tensor)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
         and not torch._C._functorch.is_legacy_batchedtensor(tensor)
-        and (tensor.data_ptr() != 0 or not tensor.numel())
+        and (tensor.data_ptr() != 0 or not tensor.numel())  # zeros of autograd have no memory
         and tensor.data_ptr() % tensor.itemsize == 0
     )
 
