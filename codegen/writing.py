@@ -33,13 +33,23 @@ REMEDY = "choose another folder with --out"
 
 
 def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dict[Path, str]:
-    """What stands in the folder of kernels in ``out``; and the package, where it is one of ours."""
+    """What stands in the folder of kernels in ``out``; and the package, where it is one of ours.
+
+    Raises `QuestionError` where two forwards would have the same file.
+    """
     folder = out / KERNELS
     texts = {folder / name: text for name, text in kernels.shared().items()}
     for result in results:
         if result.kernels:
             name = Path(result.file).stem
-            texts |= zip((folder / f"{name}{end}" for end in ENDS), result.kernels, strict=False)
+            pairs = zip((folder / f"{name}{end}" for end in ENDS), result.kernels, strict=False)
+            for path, text in pairs:
+                if path in texts:
+                    raise QuestionError(
+                        f"{path} would be written for two forwards, of which one is {name}",
+                        f"rename one of the two classes, or {REMEDY} for it",
+                    )
+                texts[path] = text
     package = out / "__init__.py"
     if writing.current(package) in (None, MARKER, PACKAGE):
         texts[package] = PACKAGE
@@ -55,6 +65,12 @@ def write_modules(
     `derive.running.writing.refuse` raises.
     """
     folders = sorted({path.parent for path in texts})
+    for folder in folders:
+        if folder.parent in folders and folder.is_symlink():  # nobody has named it
+            raise QuestionError(
+                f"{folder} is a symbolic link: what it leads to would be written over",
+                f"remove the link, or {REMEDY}",
+            )
     try:
         new = [folder for folder in folders if not folder.exists() or is_empty(folder)]
     except OSError as error:

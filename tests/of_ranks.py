@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-WAIT = timedelta(seconds=30)
+WAIT = timedelta(seconds=60)
 
 
 def module_at(path: Path):

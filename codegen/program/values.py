@@ -195,7 +195,7 @@ class Bend(Value):
 
 @dataclass(frozen=True)
 class Slope(Value):
-    """``value`` where ``measure`` is above 0, else that times ``scale * exp(measure)``, NaN at NaN."""
+    """``value`` where ``measure`` is above 0, else that times ``scale * exp(measure)``."""
 
     value: Value
     measure: Value

@@ -27,6 +27,7 @@ from derive.notation.influence import warn_of_no_influence, warn_of_wider_domain
 from derive.notation.made_axes import flattened_in, twins_in
 
 LONGEST_NAME = 100  # letters: file systems hold 255 bytes, and endings are added
+OF_FOLDER = ("kernels", "use")  # what a folder of modules has beside them
 
 
 class ForwardMeta(type):
@@ -47,13 +48,7 @@ class ForwardMeta(type):
         place = _class_place(body)
         try:
             checked_name(name, "a forward")
-            if len(name) > LONGEST_NAME or snake_case(name) in sys.stdlib_module_names:
-                raise NotationError(
-                    f"{name[:LONGEST_NAME]} cannot be the name of a forward: its file would be in "
-                    "the way",
-                    f"choose a name of at most {LONGEST_NAME} letters that no module of Python's "
-                    "has",
-                )
+            _check_file(name)
             checked_name(snake_case(name), "a generated function")
         except NotationError as error:
             raise error.at(place) from None
@@ -63,6 +58,18 @@ class ForwardMeta(type):
 
     def __call__(cls, *args, **kwargs):
         return block_call(cls, args, kwargs)
+
+
+def _check_file(name: str) -> None:
+    """The module that is written is in nobody's way."""
+    taken = snake_case(name) in OF_FOLDER
+    if taken or len(name) > LONGEST_NAME or snake_case(name) in sys.stdlib_module_names:
+        beside = f"; {' and '.join(OF_FOLDER)} stand beside the modules" if taken else ""
+        raise NotationError(
+            f"{name[:LONGEST_NAME]} cannot be the name of a forward: its file would be in the way"
+            f"{beside}",
+            f"choose a name of at most {LONGEST_NAME} letters that no module of Python's has",
+        )
 
 
 def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:

@@ -260,8 +260,11 @@ class Printer(Checks, Arrays):
         return f"torch.ops.aten.leaky_relu_backward({arguments})", ATOM
 
     def _Slope(self, value: values.Slope):
-        value, scale, measure = map(self.text, (value.value, value.scale, value.measure))
-        return f"torch.ops.aten.elu_backward({value}, {scale}, 1, 1, False, {measure})", ATOM
+        measured = value.measure
+        value, scale, measure = map(self.text, (value.value, value.scale, measured))
+        sloped = f"torch.ops.aten.elu_backward({value}, {scale}, 1, 1, False, {measure})"
+        # torch has NaN there for what it takes several at a time, and the value for what is left
+        return f"torch.where({self.tight(measured)}.isnan(), {measure}, {sloped})", ATOM
 
 
 def by_formula(number: values.Constant) -> str | None:

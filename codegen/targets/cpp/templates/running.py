@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import threading
 from pathlib import Path
 
@@ -60,8 +61,6 @@ class Kernels:
         if function is None:
             function = self.load(key)
         pointers = [array.data_ptr() for array in arrays]
-        if 0 in pointers and any(a.numel() and not p for a, p in zip(arrays, pointers)):
-            return False  # nothing was allocated
         status = function(*pointers, *numbers, torch.get_num_threads())
         if status == 2:
             raise MemoryError(f"{self.source.stem}: {name} has no memory for its rows")
@@ -136,10 +135,10 @@ def in_memory(tensor) -> bool:
         and not tensor.is_nested
         and not tensor.is_neg()
         and not tensor.is_conj()
-        and not tensor._is_zerotensor()
         and not torch._is_functional_tensor(tensor)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
         and not torch._C._functorch.is_legacy_batchedtensor(tensor)
+        and (tensor.data_ptr() != 0 or not tensor.numel())  # zeros of autograd have no memory
         and tensor.data_ptr() % tensor.itemsize == 0
     )
 
@@ -194,7 +193,9 @@ class LossWithGradients(torch.autograd.Function):
         tensors = ctx.saved_tensors  # a change in place is told of
         if dloss is None:
             return (None,) * (2 + len(ctx.others))
-        if ctx.gradients is None or torch.is_grad_enabled() or not computable([dloss]):
+        at_once = ctx.gradients is not None and not torch.is_grad_enabled()
+        # beside an infinite upstream, inf - inf is NaN, which a product with it would not say
+        if not at_once or not computable([dloss]) or not math.isfinite(dloss.item()):
             return (None, None, *again(ctx, tensors, ctx.needs_input_grad[2:], dloss))
         gradients, ctx.gradients = ctx.gradients, None
         if dloss.item() != 1:
