@@ -11,6 +11,7 @@ from generating import forward_file, generated
 from codegen.cli import gradform
 from codegen.driver import emitted
 from codegen.report import report
+from codegen.targets.torch.extremes import extremes
 
 # Spellings of the same numbers, x, low, top (and w): what is exact in single precision.
 ORDERS = {
@@ -21,9 +22,7 @@ ORDERS = {
     "(1 + x - low)/(1 - low + top)": lambda x, low, top, w: (x - low + 1) / (top - low + 1),
     "x - Rational(1, 4) - low": lambda x, low, top, w: x - low - 0.25,
     "x + eps - low": lambda x, low, top, w: x - low + 1e-5,
-    "w + x - low": lambda x, low, top, w: x - low + w,
     "x - low + 2*w": lambda x, low, top, w: x - low + 2 * w,
-    "x - low + top - x*0 - low + w": lambda x, low, top, w: x + top - 2 * low + w,
     "w*x - w*low + 1": lambda x, low, top, w: w * x - w * low + 1,
     "x - Sum(x, C)/C + w": lambda x, low, top, w: x - x.mean(1, keepdim=True) + w,
     "(w*(x - low + 1))": lambda x, low, top, w: w * (x - low + 1),
@@ -66,7 +65,11 @@ def test_several_differences_are_each_by_itself(tmp_path):
     """Whichever two are taken for a difference: in a chain the first would be rounded off."""
     body = "".join(f"    {name} = Input(N)\n" for name in "abcd") + "    y = a - b + c - d\n"
     _, _, result = generated(forward_file(tmp_path, "Pairs", body), tmp_path)
-    line = next(line for line in result.text.splitlines() if line.startswith("    y = "))
+    line = next(
+        line
+        for line in result.text.splitlines()
+        if line.startswith("    y = ") and "apply" not in line
+    )
     assert re.fullmatch(r"    y = \w - \w \+ \(\w - \w\)", line)
 
 
@@ -119,17 +122,13 @@ def test_the_half_of_what_can_be_written_down_is_taken_first(tmp_path):
     assert function(x).isfinite().all() and function(x)[0] == x[0]
 
 
-def test_an_order_that_loses_digits_at_large_numbers_is_seen(tmp_path, monkeypatch):
-    """The measure sees what is far worse than the statements, line by line."""
-    file = forward_file(tmp_path, "Spread", "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n")
-    _, _, result = generated(file, tmp_path)
-    from codegen.targets.torch.extremes import extremes
-
+def test_what_is_worse_than_the_statements_is_seen(tmp_path):
+    """Where they are exact: around numbers that have gaps."""
+    body = "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n"
+    _, _, result = generated(forward_file(tmp_path, "Spread", body), tmp_path)
     assert extremes(result.text, result.proved.definition, result.program) == ()
     right = "y = x - x.amax(1, keepdim=True) + 1\n    return SpreadForward"
     assert right in result.text
-    broken = result.text.replace(
-        right, right.replace("x - x", "(x + 0.3) - x").replace("+ 1", "+ 0.7")
-    )
-    (line,) = extremes(broken, result.proved.definition, result.program)
-    assert line.startswith("float32 does not reach for x ")
+    broken = result.text.replace(right, right.replace("x - x", "x + 1 - x").replace(" + 1\n", "\n"))
+    said = extremes(broken, result.proved.definition, result.program)
+    assert said == ("float32 does not reach for x around 2e+07: then y may be far off",)
