@@ -232,7 +232,7 @@ def _in_words(edges: list[Edge]) -> tuple[str, ...]:
     wrong = "far off" if all(fault.far for fault in faults) else "infinite or NaN"
     if len({fault.far for fault in faults}) > 1:
         wrong = "infinite, NaN or far off"
-    return (f"float32 does not reach for {where}: then {results} may be {wrong}",)
+    return (f"float32: {results} may be {wrong} for {where}",)
 
 
 def _numbers(power: int) -> str:
