@@ -65,7 +65,7 @@ PIECES = {
     # what bends
     "torch.nn.functional.leaky_relu(x, s)": choice((x, x > 0), s * x),
     f"{LEAKY}(g, x, s, False)": g * choice((1, x > 0), s),
-    "(x >= 0).to(x.dtype) + s - 1": choice((s, x >= 0), s - 1),
+    "(x >= 0).to(x.dtype) - 1 + s": choice((s, x >= 0), s - 1),
     # gates: 0 where a condition does not hold
     f"{THRESHOLD}(g, x, 0)": choice((0, x <= 0), g),
     f"{THRESHOLD}(g, 1 - x, 0)": choice((0, x >= 1), g),

@@ -86,12 +86,15 @@ def _are_alike(added: Expr, subtracted: Expr, beside_numbers: bool) -> bool:
 
 
 def _likeness(added: Expr, subtracted: Expr) -> tuple:
-    """How much two terms of one kind look like the same quantity: with the same factors, then along
-    the same axes.
+    """How much two terms of one kind look like the same quantity: with the same factors, of the
+    same tensors, along the same axes.
     """
-    factors, others = ({*Mul.make_args(e)} for e in (added, -subtracted))
+    subtracted = -subtracted
+    factors, others = ({*Mul.make_args(e)} for e in (added, subtracted))
+    tensors, of_other = ({t.name for t in tensors_in(e)} for e in (added, subtracted))
     return (
         len(factors & others),
+        len(tensors & of_other),
         axes_of(added) == axes_of(subtracted),
         -abs(operations_in(added) - operations_in(subtracted)),
     )

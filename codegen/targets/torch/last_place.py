@@ -26,17 +26,11 @@ class LastPlace(TorchDispatchMode):
 
     Which of the two is a function of the value and the sample, so that what was equal stays equal:
     ties are decided as before. Whole numbers that come of whole numbers are exact, and stay.
-    ``unit`` is the last place of a 1, or None for that of the format.
     """
 
-    def __init__(self, sample: int, unit: float | None = None):
+    def __init__(self, sample: int):
         super().__init__()
-        self.sample, self.unit = sample, unit
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled in it; to say otherwise imports the compiler, which takes seconds."""
-        return False
+        self.sample = sample
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         if operation.overloadpacket is SUMS:
@@ -49,8 +43,7 @@ class LastPlace(TorchDispatchMode):
             return value
         mantissa, _ = torch.frexp(value)
         up_or_down = torch.sin(FREQUENCY * (self.sample + 1) * mantissa).sign()
-        unit = torch.finfo(value.dtype).eps if self.unit is None else self.unit
-        moved = value * (1 + unit * up_or_down)
+        moved = value * (1 + torch.finfo(value.dtype).eps * up_or_down)
         return torch.where(value.isfinite(), moved, value)
 
 

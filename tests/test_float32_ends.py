@@ -1,0 +1,134 @@
+"""Single precision at its ends: the order in which terms are added up, and what is said of numbers
+that are too large or too small on the way.
+"""
+
+import re
+
+import pytest
+import torch
+from generating import forward_file, generated
+
+from codegen.cli import gradform
+from codegen.driver import emitted
+from codegen.report import report
+from codegen.targets.torch.extremes import extremes
+
+# Spellings of the same numbers, x, low, top (and w): what is exact in single precision.
+ORDERS = {
+    "x - low + 1": lambda x, low, top, w: x - low + 1,
+    "1 + x - low": lambda x, low, top, w: x - low + 1,
+    "1 - low + x": lambda x, low, top, w: x - low + 1,
+    "(x - low)/(top - low + 1)": lambda x, low, top, w: (x - low) / (top - low + 1),
+    "(1 + x - low)/(1 - low + top)": lambda x, low, top, w: (x - low + 1) / (top - low + 1),
+    "x - Rational(1, 4) - low": lambda x, low, top, w: x - low - 0.25,
+    "x + eps - low": lambda x, low, top, w: x - low + 1e-5,
+    "x - low + 2*w": lambda x, low, top, w: x - low + 2 * w,
+    "w*x - w*low + 1": lambda x, low, top, w: w * x - w * low + 1,
+    "x - Sum(x, C)/C + w": lambda x, low, top, w: x - x.mean(1, keepdim=True) + w,
+    "(w*(x - low + 1))": lambda x, low, top, w: w * (x - low + 1),
+}
+
+
+def numbers():
+    """At 2e7, where whole numbers have gaps of 2; ``w`` is small."""
+    low = 2e7 + torch.arange(12.0).reshape(3, 4) * 16
+    return low + 4, low, low + 12, torch.full((3, 4), 0.5)
+
+
+@pytest.mark.parametrize("spelling", ORDERS)
+def test_a_difference_comes_before_what_is_rounded_off_beside_it(spelling, tmp_path):
+    names = [n for n in ("x", "low", "top", "w") if re.search(rf"\b{n}\b", spelling)]
+    body = "".join(f"    {name} = Input(N, C)\n" for name in names)
+    body += "    eps = Scalar(1e-5)\n" * ("eps" in spelling)
+    function, module, _ = generated(
+        forward_file(tmp_path, "Ordered", f"{body}    y = {spelling}\n"), tmp_path
+    )
+    given = dict(zip(("x", "low", "top", "w"), numbers(), strict=True))
+    wanted = ORDERS[spelling](*(v.double() for v in given.values()))
+    single = [given[name] for name in names]
+    for found in (function(*single), module.ordered_atoms(*single).y):
+        torch.testing.assert_close(found.double(), wanted, rtol=2e-6, atol=2e-6)
+
+
+def test_what_keeps_a_difference_from_0_is_added_last(tmp_path):
+    """1 + eps is 1 in single precision, and eps - x is -1."""
+    body = "    x = Input(N)\n    eps = Scalar(1e-8)\n    y = log(1 - x + eps)\n"
+    function, _, _ = generated(forward_file(tmp_path, "Guarded", body), tmp_path)
+    x = torch.tensor([1.0, 0.5], requires_grad=True)
+    y = function(x)
+    y.sum().backward()
+    torch.testing.assert_close(y.detach(), torch.tensor([1e-8, 0.5]).log())
+    torch.testing.assert_close(x.grad, torch.tensor([-1e8, -2.0]))
+
+
+def test_several_differences_are_each_by_itself(tmp_path):
+    """Whichever two are taken for a difference: in a chain the first would be rounded off."""
+    body = "".join(f"    {name} = Input(N)\n" for name in "abcd") + "    y = a - b + c - d\n"
+    _, _, result = generated(forward_file(tmp_path, "Pairs", body), tmp_path)
+    line = next(
+        line
+        for line in result.text.splitlines()
+        if line.startswith("    y = ") and "apply" not in line
+    )
+    assert re.fullmatch(r"    y = \w - \w \+ \(\w - \w\)", line)
+
+
+# Statements of x and w: what is said of them, or nothing.
+ENDS = {
+    "y = x**2/(1 + x**2)": "y, dx may be infinite or NaN for x beyond 1e19",
+    "s = x**2\n    y = s/(s + 1)": "y, dx may be infinite or NaN for x beyond 1e19",
+    "y = x**4/(1 + x**4)": "y, dx may be infinite or NaN for x beyond 1e9",
+    "y = x/sqrt(Sum(x**2, C) + 1e-5)": "y, dx may be far off for x beyond 1e19",
+    "y = sqrt(x**2 + Rational(1, 10**6))": "x beyond 1e19",
+    "y = Sum(x*w, C)/sqrt(Sum(x**2, C)*Sum(w**2, C))": "x, w beyond 1e19 or x, w below 1e-19",
+    "y = sqrt(Sum((x - Sum(x, C)/C)**2, C)/(C - 1))": "x beyond 1e19 or x below 1e-20",
+    "y = log(Sum(x**2, C))": "x beyond 1e19 or x below 1e-19",
+    "y = x*w/(x + w)": "x, w beyond 1e19",
+    "y = Sum((x - w)**2, N, C)": "",
+    "y = exp(-Sum((x - w)**2, C))": "",
+    "y = 1/(1 + Sum((x - w)**2, C))": "",
+    "y = x/(1 + Abs(x))": "",
+    "y = exp(x)/Sum(exp(x), C)": "",
+    "y = (x - w)/(Max(x, C) - w + 1)": "",
+    "y = 2*x + w": "",
+    "y = log(1 + exp(-x))": "",
+}
+
+
+@pytest.mark.parametrize("statements", ENDS)
+def test_where_single_precision_ends_is_named(statements, tmp_path):
+    names = [n for n in ("x", "w") if re.search(rf"\b{n}\b", statements)]
+    body = "".join(f"    {name} = Input(N, C)\n" for name in names) + f"    {statements}\n"
+    _, _, result = generated(forward_file(tmp_path, "Ends", body), tmp_path)
+    said = [line for line in result.program.unsafe if "float32" in line]
+    assert len(said) == bool(ENDS[statements])
+    assert all(line.startswith("float32: ") and ENDS[statements] in line for line in said)
+
+
+def test_it_is_named_in_table_docstring_and_report(tmp_path, capsys):
+    file = forward_file(tmp_path, "Ratio", "    x = Input(N)\n    y = x**2/(1 + x**2)\n")
+    words = "float32: y, dx may be infinite or NaN for x beyond 1e19"
+    _, module, result = generated(file, tmp_path)
+    assert f"- {words}." in " ".join(module.__doc__.split())
+    assert f"Not safe: {words}." in report([emitted(result)], None)
+    assert gradform([str(file), "--out", str(tmp_path / "out")]) == 0
+    assert words in " ".join(re.findall(r"│ +│ (.*?) +│", capsys.readouterr().out))
+
+
+def test_the_half_of_what_can_be_written_down_is_taken_first(tmp_path):
+    body = "    x = Input(N)\n    y = x*(1 + tanh(x))/2\n"
+    function, _, _ = generated(forward_file(tmp_path, "Gated", body), tmp_path)
+    x = torch.tensor([3e38, 1.0, -3e38])
+    assert function(x).isfinite().all() and function(x)[0] == x[0]
+
+
+def test_what_is_worse_than_the_statements_is_seen(tmp_path):
+    """Where they are exact: around numbers that have gaps."""
+    body = "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n"
+    _, _, result = generated(forward_file(tmp_path, "Spread", body), tmp_path)
+    assert extremes(result.text, result.proved.definition, result.program) == ()
+    right = "y = x - x.amax(1, keepdim=True) + 1\n    return SpreadForward"
+    assert right in result.text
+    broken = result.text.replace(right, right.replace("x - x", "x + 1 - x").replace(" + 1\n", "\n"))
+    said = extremes(broken, result.proved.definition, result.program)
+    assert said == ("float32: y may be far off for x around 2e+07",)
