@@ -6,6 +6,8 @@ does not, the proof decides (``proof.py``), the same that stands before every em
 proof for the small batches alone says nothing of other sizes: then claim and gradient are compared
 exactly at many further ones (``numbers/further.py``), and the verdict says so. What is neither
 proved nor refuted is undecided, and said so: there is no guess.
+
+Long: the order in which a claim is judged is one subject; splitting it would hide that order.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ numbers, or None.
 6. *confirmed*: SymPy's own derivative on explicit scalars is what is expected.
 
 Every search is bounded by a count of operations, so the answer is the same on every machine.
+
+Long: the ways in which an example is looked for share their data, budgets and last step.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ at which something compared is 0: exactly, where it is linear there. Between two
 every condition stays as it is, so that one number of each gap does, beside the places themselves.
 Data in which a condition comes out as it never did are moved on from there: ``dy > 100`` may count
 only where ``x > 3``.
+
+Long: lines, the places on them and what is compared there go through each other.
 """
 
 from __future__ import annotations
