@@ -167,7 +167,10 @@ class _Uses:
     def _once(self, names: tuple[str, ...]) -> list[Tensor]:
         leaves = self._leaves(names)
         output = self.function(**leaves)
-        return gradients_of([output], [self.known.upstream], [leaves[n] for n in names])
+        if not output.requires_grad:
+            return [torch.zeros_like(leaves[n]) for n in names]
+        own = [leaves[n] for n in names]
+        return [*torch.autograd.grad(output, own, self.known.upstream, materialize_grads=True)]
 
     def _twice(self, names: tuple[str, ...], of: tuple[str, ...]) -> list[Tensor]:
         leaves = self._leaves(names)
@@ -205,8 +208,7 @@ class _Uses:
         return dict(zip(differentiable, self.program.second.double.parameters, strict=False))
 
     def _transforms(self) -> Iterator[tuple[str, int, Callable, Callable]]:
-        func, names = torch.func, self.inputs
-        places = tuple(range(len(names)))
+        func, names, places = torch.func, self.inputs, tuple(range(len(self.inputs)))
         inputs = tuple(self.arguments[n].detach() for n in names)
         vectors = tuple(self.known.vectors.values())
 

@@ -22,7 +22,7 @@ from derive.language.symbols import Axes, size_divisors
 from derive.notation.definition import Definition
 
 NUDGE = 1e-15  # by which inputs differ in their last place
-THIRD = 3
+THIRD = 3  # the highest order that has a closed form
 SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 
@@ -129,7 +129,7 @@ class Statements:
     @cached_property
     def nudged(self):
         """The same where the inputs differ in their last place."""
-        generator = torch.Generator().manual_seed(5)
+        generator = torch.Generator().manual_seed(4)
         moved = {
             n: self.arguments[n] * (1 + NUDGE * _normal(self.arguments[n], generator))
             for n in self.inputs
