@@ -41,8 +41,8 @@ and from these, as c_ of what is saved, back to the inputs:
     sum_c_y = Sum(c_y, N)
     dx = inv_std*(
         c_xhat
-        + gain*c_y
         - (Sum(c_xhat, N) + sum_c_y*gain)/N
+        + gain*c_y
         - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), N))/(N - 1)
     )
     dgain = Sum(c_y*xhat, N)
@@ -55,6 +55,7 @@ At the edges:
 
 - ValueError where N - 1 is 0: var divides by it.
 - NaN where N is 0: mean divides by it.
+- float32: y, dx, dgain may be far off for x beyond 1e19.
 - ValueError where eps is not above 0.
 - TypeError where eps is no number of Python's or numpy's, as a tensor.
 - TypeError for inputs that are not floating point, or not all of one format; ValueError for
@@ -374,8 +375,10 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
         sum_c_y = c_y.sum(0, keepdim=True)
     if needs[0]:
         dx = inv_std * torch.addcmul(
-            torch.addcmul(c_xhat, gain, c_y)
-            - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N,
+            torch.addcmul(
+                c_xhat - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N,
+                gain, c_y,
+            ),
             torch.addcmul(
                 (xhat * torch.addcmul(c_xhat, gain, c_y)).sum(0, keepdim=True),
                 c_inv_std, inv_std,

@@ -45,9 +45,9 @@ and from these, as c_ of what is saved, back to the inputs:
     sum_c_y = Sum(c_y, N, S)
     dx = inv_std*(
         c_xhat
+        - (Sum(c_xhat, N, S) + sum_c_y*gain)/(N*S)
         + gain*c_y
         - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), N, S))/(N*S)
-        - (Sum(c_xhat, N, S) + sum_c_y*gain)/(N*S)
     )
     dgain = Sum(c_y*xhat, N, S)
     dbias = sum_c_y
@@ -59,6 +59,7 @@ At the edges:
 
 - NaN where N is 0: mean divides by it.
 - NaN where S is 0: mean divides by it.
+- float32: y, dx, dgain may be far off for x beyond 1e18.
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
@@ -443,16 +444,18 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     if needs[0] or needs[2]:
         sum_c_y = c_y.sum((0, 2), keepdim=True)
     if needs[0]:
-        dx = inv_std * (
+        dx = inv_std * torch.addcmul(
             torch.addcmul(
-                torch.addcmul(c_xhat, gain[:, None], c_y),
-                torch.addcmul(
-                    (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum((0, 2), keepdim=True),
-                    c_inv_std, inv_std,
-                ) / N / S,
-                xhat, value=-1,
-            )
-            - torch.addcmul(c_xhat.sum((0, 2), keepdim=True), sum_c_y, gain[:, None]) / N / S
+                c_xhat
+                - torch.addcmul(c_xhat.sum((0, 2), keepdim=True), sum_c_y, gain[:, None]) / N / S,
+                gain[:, None],
+                c_y,
+            ),
+            torch.addcmul(
+                (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum((0, 2), keepdim=True),
+                c_inv_std, inv_std,
+            ) / N / S,
+            xhat, value=-1,
         )
     if needs[1]:
         dgain = (c_y * xhat).sum((0, 2))

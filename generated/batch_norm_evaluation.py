@@ -383,21 +383,21 @@ def _pullback(c_y, c_inv_std, x, running_mean, gain, inv_std, needs) -> tuple:
 
 
 def _plain_forward(x, running_mean, running_var, eps) -> tuple:
+    N = x.shape[0]
+    S = x.shape[2]
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
     y = xhat
-    return (y, inv_std)
+    return (y, inv_std, S, N)
 
 
-def _plain_backward(dy, inv_std) -> tuple:
+def _plain_backward(dy, inv_std, S, N) -> tuple:
     dx = inv_std[:, None] * dy
     return (dx, None, None)
 
 
-def _plain_behind(v_x, g, inv_std, needs) -> tuple:
-    N = g.shape[0]
+def _plain_behind(v_x, g, inv_std, S, N, needs) -> tuple:
     C = g.shape[1]
-    S = g.shape[2]
     v_y = c_inv_std = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
@@ -408,10 +408,8 @@ def _plain_behind(v_x, g, inv_std, needs) -> tuple:
     return (v_y, c_inv_std)
 
 
-def _plain_pullback(c_y, c_inv_std, inv_std) -> tuple:
-    N = c_y.shape[0]
+def _plain_pullback(c_y, c_inv_std, inv_std, S, N) -> tuple:
     C = inv_std.shape[0]
-    S = c_y.shape[2]
     if c_y is None:
         c_y = inv_std.new_full((), 0).expand(N, C, S)
     dx = inv_std[:, None] * c_y
@@ -428,9 +426,9 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None and bias is None
         if ctx.plain:
-            y, inv_std = _plain_forward(x, running_mean, running_var, eps)
+            y, inv_std, S, N = _plain_forward(x, running_mean, running_var, eps)
             ctx.save_for_backward(inv_std)
-            ctx.numbers = ()
+            ctx.numbers = (S, N)
             if torch.compiler.is_compiling():
                 return (y,)
             return (y, inv_std)

@@ -61,6 +61,7 @@ At the edges:
 
 - NaN where C is 0: loss divides by it.
 - NaN where N is 0: loss divides by it.
+- float32: dlogits may be infinite or NaN for target beyond 1e38.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.

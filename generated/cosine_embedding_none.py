@@ -71,6 +71,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
+- float32: dx1, dx2 may be infinite or NaN for x1, x2 beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError where margin or eps is no number of Python's or numpy's, as a tensor.
@@ -464,7 +465,15 @@ def _behind(
             -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
             torch.where(
                 target_is_minus_1 & cosine_minus_margin_from_0,
-                dg_product / norms + dg_x1_term / norms_term + dg_x2_term / norms_term_2,
+                dg_product / torch.where(target_is_minus_1 & cosine_minus_margin_from_0, norms, 1)
+                + dg_x1_term / torch.where(
+                    target_is_minus_1 & cosine_minus_margin_from_0,
+                    norms_term, 1,
+                )
+                + dg_x2_term / torch.where(
+                    target_is_minus_1 & cosine_minus_margin_from_0,
+                    norms_term_2, 1,
+                ),
                 0,
             ),
         )

@@ -68,6 +68,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
+- float32: dx1, dx2 may be infinite or NaN for x1, x2 beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError where margin or eps is no number of Python's or numpy's, as a tensor.
@@ -466,9 +467,19 @@ def _behind(
             torch.where(
                 target_is_minus_1 & cosine_minus_margin_from_0,
                 torch.addcmul(
-                    dg_product / norms,
-                    cosine,
-                    sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2,
+                    dg_product / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms, 1,
+                    ),
+                    torch.where(target_is_minus_1 & cosine_minus_margin_from_0, cosine, 1),
+                    sum_v_x1_x1 / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term, 1,
+                    )
+                    + sum_v_x2_x2 / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term_2, 1,
+                    ),
                     value=-1,
                 ),
                 0,

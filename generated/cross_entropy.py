@@ -59,10 +59,10 @@ and from these, as c_ of what is saved, back to the inputs:
     dlogits = (
         probs*(
             c_probs
+            - Sum(c_probs*probs, C)
             + c_loss*choice_labels_kept*(
                 losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
             )/counted_sum
-            - Sum(c_probs*probs, C)
         )
         + c_loss*choice_labels_kept*losses_counted*OneHot(labels, C)*(label_smoothing - 1)
         /counted_sum
@@ -631,17 +631,14 @@ def _pullback(
         c_probs = probs.new_full((), 0).expand(N, C, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     dlogits = torch.addcmul(
-        probs * (
-            torch.addcmul(
-                c_probs,
-                c_loss / counted_sum * choice_labels_kept[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    losses_counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-            )
-            - (c_probs * probs).sum(1, keepdim=True)
+        probs * torch.addcmul(
+            c_probs - (c_probs * probs).sum(1, keepdim=True),
+            c_loss / counted_sum * choice_labels_kept[:, None],
+            torch.add(
+                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                losses_counted[:, None],
+                alpha=1 - label_smoothing,
+            ),
         ),
         c_loss * label_smoothing / C / counted_sum * weight[:, None],
         choice_labels_kept[:, None],
@@ -705,7 +702,7 @@ def _plain_pullback(c_loss, c_probs, labels, probs) -> tuple:
         c_loss = probs.new_full((), 0)
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C, S)
-    dlogits = probs * (c_probs + c_loss / N / S - (c_probs * probs).sum(1, keepdim=True))
+    dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N / S)
     dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N / S).expand(N, 1, S))
     return (dlogits,)
 

@@ -55,10 +55,10 @@ and from these, as c_ of what is saved, back to the inputs:
     dlogits = (
         probs*(
             c_probs
+            - Sum(c_probs*probs, C)
             + choice_labels_kept*c_losses*(
                 counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
             )
-            - Sum(c_probs*probs, C)
         )
         + choice_labels_kept*c_losses*counted*OneHot(labels, C)*(label_smoothing - 1)
         - label_smoothing*weight*choice_labels_kept*c_losses/C
@@ -553,17 +553,14 @@ def _pullback(
         c_probs = probs.new_full((), 0).expand(N, C, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     dlogits = torch.addcmul(
-        probs * (
-            torch.addcmul(
-                c_probs,
-                choice_labels_kept[:, None] * c_losses[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-            )
-            - (c_probs * probs).sum(1, keepdim=True)
+        probs * torch.addcmul(
+            c_probs - (c_probs * probs).sum(1, keepdim=True),
+            choice_labels_kept[:, None] * c_losses[:, None],
+            torch.add(
+                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                counted[:, None],
+                alpha=1 - label_smoothing,
+            ),
         ),
         label_smoothing / C * weight[:, None] * choice_labels_kept[:, None],
         c_losses[:, None],
@@ -620,7 +617,7 @@ def _plain_pullback(c_losses, c_probs, labels, probs) -> tuple:
         c_losses = probs.new_full((), 0).expand(N, S)
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C, S)
-    dlogits = probs * (c_probs + c_losses[:, None] - (c_probs * probs).sum(1, keepdim=True))
+    dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_losses[:, None])
     dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_losses).unsqueeze(1))
     return (dlogits,)
 

@@ -70,10 +70,10 @@ and from these, as c_ of what is saved, back to the inputs:
     dlogits = (1 - tanh(logits/cap)**2)*(
         probs*(
             c_probs
+            - Sum(c_probs*probs, C)
             + c_loss*choice_labels_kept*(
                 losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
             )/counted_sum
-            - Sum(c_probs*probs, C)
         )
         + c_loss*choice_labels_kept*(
             losses_counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
@@ -728,17 +728,14 @@ def _pullback(
         c_probs = logits.new_full((), 0).expand(N, C, S)
     choice_labels_kept = (labels_kept != 0).to(logits.dtype)
     dlogits = (1 - torch.tanh(logits / cap) ** 2) * torch.addcmul(
-        probs * (
-            torch.addcmul(
-                c_probs,
-                c_loss / counted_sum * choice_labels_kept[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    losses_counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-            )
-            - (c_probs * probs).sum(1, keepdim=True)
+        probs * torch.addcmul(
+            c_probs - (c_probs * probs).sum(1, keepdim=True),
+            c_loss / counted_sum * choice_labels_kept[:, None],
+            torch.add(
+                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                losses_counted[:, None],
+                alpha=1 - label_smoothing,
+            ),
         ),
         c_loss * label_smoothing / C / counted_sum * weight[:, None],
         choice_labels_kept[:, None],
@@ -835,7 +832,7 @@ def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap) -> tuple:
     if c_probs is None:
         c_probs = logits.new_full((), 0).expand(N, C, S)
     dlogits = probs * (1 - torch.tanh(logits / cap) ** 2) * (
-        c_probs + c_loss / N / S - (c_probs * probs).sum(1, keepdim=True)
+        c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N / S
     )
     dlogits = _scatter_added(
         dlogits, 1,

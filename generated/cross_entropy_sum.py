@@ -51,10 +51,10 @@ and from these, as c_ of what is saved, back to the inputs:
     dlogits = (
         probs*(
             c_probs
+            - Sum(c_probs*probs, C)
             + c_loss*choice_labels_kept*(
                 counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
             )
-            - Sum(c_probs*probs, C)
         )
         + c_loss*choice_labels_kept*counted*OneHot(labels, C)*(label_smoothing - 1)
         - c_loss*label_smoothing*weight*choice_labels_kept/C
@@ -552,17 +552,14 @@ def _pullback(
         c_probs = probs.new_full((), 0).expand(N, C, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     dlogits = torch.addcmul(
-        probs * (
-            torch.addcmul(
-                c_probs,
-                c_loss * choice_labels_kept[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-            )
-            - (c_probs * probs).sum(1, keepdim=True)
+        probs * torch.addcmul(
+            c_probs - (c_probs * probs).sum(1, keepdim=True),
+            c_loss * choice_labels_kept[:, None],
+            torch.add(
+                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                counted[:, None],
+                alpha=1 - label_smoothing,
+            ),
         ),
         c_loss * label_smoothing / C * weight[:, None],
         choice_labels_kept[:, None],
@@ -622,7 +619,7 @@ def _plain_pullback(c_loss, c_probs, labels, probs) -> tuple:
         c_loss = probs.new_full((), 0)
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C, S)
-    dlogits = probs * (c_probs + c_loss - (c_probs * probs).sum(1, keepdim=True))
+    dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss)
     dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss).expand(N, 1, S))
     return (dlogits,)
 

@@ -81,13 +81,13 @@ and from these, as c_ of what is saved, back to the inputs:
     dlogits = (
         probs*(
             c_probs
+            - Sum(c_probs*probs, C)
             + c_log_z
             + c_loss*choice_labels_kept*(
                 losses_counted*(1 - label_smoothing)/counted_sum
                 + 2*z_weight*log_z/excess_sum
                 + label_smoothing*Sum(weight, C)/(C*counted_sum)
             )
-            - Sum(c_probs*probs, C)
         )
         + c_loss*choice_labels_kept*(
             losses_counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
@@ -101,6 +101,7 @@ At the edges:
 
 - ValueError where C is 0: logits_max takes a maximum along it.
 - NaN where C is 0: smoothing divides by it.
+- float32: loss may be infinite or NaN for logits beyond 1e18.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1, and not ignore_index.
 - Where labels is ignore_index it is ignored: it picks nothing.
@@ -770,21 +771,18 @@ def _pullback(
         c_log_z = probs.new_full((), 0).expand(N, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     dlogits = torch.addcmul(
-        probs * (
+        probs * torch.addcmul(
+            c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
+            c_loss * choice_labels_kept[:, None],
             torch.addcmul(
-                c_probs + c_log_z[:, None],
-                c_loss * choice_labels_kept[:, None],
                 torch.addcmul(
-                    torch.addcmul(
-                        label_smoothing * weight[:, None].sum(0, keepdim=True) / C / counted_sum,
-                        (1 - label_smoothing) / counted_sum,
-                        losses_counted[:, None],
-                    ),
-                    2 * z_weight / excess_sum,
-                    log_z[:, None],
+                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C / counted_sum,
+                    (1 - label_smoothing) / counted_sum,
+                    losses_counted[:, None],
                 ),
-            )
-            - (c_probs * probs).sum(1, keepdim=True)
+                2 * z_weight / excess_sum,
+                log_z[:, None],
+            ),
         ),
         c_loss * label_smoothing / C / counted_sum * weight[:, None],
         choice_labels_kept[:, None],
@@ -859,9 +857,10 @@ def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight) ->
         c_probs = probs.new_full((), 0).expand(N, C, S)
     if c_log_z is None:
         c_log_z = probs.new_full((), 0).expand(N, S)
-    dlogits = probs * (
-        torch.addcmul(c_probs + c_log_z[:, None], c_loss / N / S, 2 * z_weight * log_z[:, None] + 1)
-        - (c_probs * probs).sum(1, keepdim=True)
+    dlogits = probs * torch.addcmul(
+        c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
+        c_loss / N / S,
+        2 * z_weight * log_z[:, None] + 1,
     )
     dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N / S).expand(N, 1, S))
     return (dlogits,)

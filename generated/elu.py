@@ -122,7 +122,7 @@ def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> EluGradients:
 
 
 def _backward(dy, x, alpha) -> EluGradients:
-    dx = torch.ops.aten.elu_backward(dy, alpha, 1, 1, False, x)
+    dx = torch.where(x.isnan(), x, torch.ops.aten.elu_backward(dy, alpha, 1, 1, False, x))
     return EluGradients(dx)
 
 
@@ -136,7 +136,7 @@ def elu_atoms(x: Tensor, alpha: float = 1) -> EluAtoms:
     Shapes: x (*N,).
     """
     _, N_dims, x, alpha = _arguments(x, alpha)
-    y = torch.where(x <= 0, alpha * (torch.exp(x) - 1), x)
+    y = torch.where(x <= 0, alpha * (torch.exp(torch.where(x <= 0, x, 0)) - 1), x)
     return EluAtoms(_restored(y, 0, N_dims))
 
 

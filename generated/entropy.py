@@ -137,7 +137,7 @@ def entropy_atoms(probs: Tensor) -> EntropyAtoms:
     Shapes: probs (*N, C).
     """
     _, N_dims, probs = _arguments(probs)
-    information = torch.where(probs == 0, 0, torch.log(probs) * probs)
+    information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
     uncertainty = (-information).sum(1)
     return EntropyAtoms(_restored(information, 0, N_dims), _restored(uncertainty, 0, N_dims))
 
@@ -227,11 +227,14 @@ def _behind(v_probs, g, probs, needs) -> tuple:
     abs_probs = torch.abs(probs)
     if needs[0]:
         v_uncertainty = -torch.ops.aten.threshold_backward(
-            v_probs * (torch.log(probs) + 1),
+            v_probs * (torch.log(torch.where(abs_probs <= 0, 1, probs)) + 1),
             abs_probs, 0,
         ).sum(1)
     if needs[1]:
-        c_probs = -torch.ops.aten.threshold_backward(g[:, None] * v_probs / probs, abs_probs, 0)
+        c_probs = -torch.ops.aten.threshold_backward(
+            g[:, None] * v_probs / torch.where(abs_probs <= 0, 1, probs),
+            abs_probs, 0,
+        )
     return (v_uncertainty, c_probs)
 
 

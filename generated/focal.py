@@ -13,9 +13,9 @@ The closed form:
     probs = 1/(exp(-logits) + 1)
     balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies = (
-        logits*(1 - target)
-        + log(exp(-Abs(logits)) + 1)
+        log(exp(-Abs(logits)) + 1)
         - Piecewise((logits, logits <= 0), (0, True))
+        + logits*(1 - target)
     )
     losses_term = 1 - probs*target - (1 - probs)*(1 - target)
     power_gamma_losses_term_2 = losses_term**gamma
@@ -41,9 +41,9 @@ g is dloss, with the tangent v_loss of the output and what is saved as a functio
     probs = 1/(exp(-logits) + 1)
     balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies = (
-        logits*(1 - target)
-        + log(exp(-Abs(logits)) + 1)
+        log(exp(-Abs(logits)) + 1)
         - Piecewise((logits, logits <= 0), (0, True))
+        + logits*(1 - target)
     )
     losses_term = 1 - probs*target - (1 - probs)*(1 - target)
     power_gamma_losses_term_again_2 = losses_term**(gamma - 1)
@@ -129,6 +129,7 @@ every size by the derivative of indexed sums.
 At the edges:
 
 - NaN where N is 0: loss divides by it.
+- float32: loss may be infinite or NaN for target beyond 1e9.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - ValueError where alpha is not at most 1.
@@ -554,7 +555,9 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 ),
                 dg_target_term_2, logits, value=-1,
             ),
-            (gamma - 1) * entropies * losses_term ** (gamma - 2),
+            (gamma - 1) * entropies * losses_term ** (
+                0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
+            ),
             torch.addcmul(
                 torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
                 dg_target_term_2, g_target_term,

@@ -14,9 +14,9 @@ The closed form:
     probs = 1/(exp(-logits) + 1)
     balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies = (
-        logits*(1 - target)
-        + log(exp(-Abs(logits)) + 1)
+        log(exp(-Abs(logits)) + 1)
         - Piecewise((logits, logits <= 0), (0, True))
+        + logits*(1 - target)
     )
     losses_term = 1 - probs*target - (1 - probs)*(1 - target)
     power_gamma_losses_term_2 = losses_term**gamma
@@ -42,9 +42,9 @@ inputs:
     probs = 1/(exp(-logits) + 1)
     balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies = (
-        logits*(1 - target)
-        + log(exp(-Abs(logits)) + 1)
+        log(exp(-Abs(logits)) + 1)
         - Piecewise((logits, logits <= 0), (0, True))
+        + logits*(1 - target)
     )
     losses_term = 1 - probs*target - (1 - probs)*(1 - target)
     power_gamma_losses_term_again_2 = losses_term**(gamma - 1)
@@ -554,7 +554,9 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                     balance, logits, value=-1,
                 ),
             ),
-            (gamma - 1) * balance * entropies * losses_term ** (gamma - 2),
+            (gamma - 1) * balance * entropies * losses_term ** (
+                0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
+            ),
             torch.addcmul(
                 torch.ops.aten.sigmoid_backward(g_logits_term_2 * v_logits, probs),
                 g_target_term, v_target,

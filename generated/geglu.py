@@ -37,6 +37,7 @@ every size by the derivative of indexed sums.
 
 At the edges:
 
+- float32: y may be infinite or NaN for gate, x beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point, or not all of one format; ValueError for
@@ -102,7 +103,7 @@ def geglu_forward(gate: Tensor, x: Tensor) -> GEGLUForward:
 
 
 def _forward(gate, x) -> GEGLUForward:
-    y = gate * x * (torch.erf(math.sqrt(2) / 2 * gate) + 1) / 2
+    y = gate / 2 * x * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
     return GEGLUForward(y, gate, x)
 
 
@@ -135,13 +136,13 @@ def _backward(dy, gate, x, needs) -> GEGLUGradients:
     erf_gate = torch.erf(math.sqrt(2) / 2 * gate)
     erf_gate_plus_1 = erf_gate + 1
     if needs[0]:
-        dgate = dy * x * torch.add(
+        dgate = dy / 2 * x * torch.add(
             erf_gate_plus_1,
             torch.exp(-gate ** 2 / 2) * gate,
             alpha=math.sqrt(2 / math.pi),
-        ) / 2
+        )
     if needs[1]:
-        dx = dy * gate * erf_gate_plus_1 / 2
+        dx = dy / 2 * gate * erf_gate_plus_1
     return GEGLUGradients(dgate, dx)
 
 

@@ -88,7 +88,7 @@ def gelu_forward(x: Tensor) -> GELUForward:
 
 
 def _forward(x) -> GELUForward:
-    y = x * (torch.erf(math.sqrt(2) / 2 * x) + 1) / 2
+    y = x / 2 * (torch.erf(math.sqrt(2) / 2 * x) + 1)
     return GELUForward(y, x)
 
 
@@ -113,11 +113,11 @@ def gelu_backward(dy: Tensor, x: Tensor) -> GELUGradients:
 
 
 def _backward(dy, x) -> GELUGradients:
-    dx = dy * torch.add(
+    dx = dy / 2 * torch.add(
         torch.erf(math.sqrt(2) / 2 * x) + 1,
         torch.exp(-x ** 2 / 2) * x,
         alpha=math.sqrt(2 / math.pi),
-    ) / 2
+    )
     return GELUGradients(dx)
 
 

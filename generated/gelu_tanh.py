@@ -32,6 +32,7 @@ every size by the derivative of indexed sums.
 
 At the edges:
 
+- float32: dx may be infinite or NaN for x beyond 1e13.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point, or not all of one format; ValueError for
@@ -94,7 +95,7 @@ def gelu_tanh_forward(x: Tensor) -> GELUTanhForward:
 
 def _forward(x) -> GELUTanhForward:
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
-    y = x * (t + 1) / 2
+    y = x / 2 * (t + 1)
     return GELUTanhForward(y, x)
 
 
@@ -120,11 +121,11 @@ def gelu_tanh_backward(dy: Tensor, x: Tensor) -> GELUTanhGradients:
 
 def _backward(dy, x) -> GELUTanhGradients:
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
-    dx = dy * (
+    dx = dy / 2 * (
         t
         + torch.ops.aten.tanh_backward(math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)), t)
         + 1
-    ) / 2
+    )
     return GELUTanhGradients(dx)
 
 

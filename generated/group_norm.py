@@ -90,6 +90,10 @@ and from these, as c_ of what is saved, back to the inputs:
     dx = Flatten(
         inv_std*(
             c_xhat
+            - (
+                Sum(c_xhat, K, S)
+                + Sum(Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K)), K, S)
+            )/(K*S)
             + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))
             - xhat*(
                 c_inv_std*inv_std
@@ -97,10 +101,6 @@ and from these, as c_ of what is saved, back to the inputs:
                     xhat*(c_xhat + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))),
                     K, S,
                 )
-            )/(K*S)
-            - (
-                Sum(c_xhat, K, S)
-                + Sum(Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K)), K, S)
             )/(K*S)
         ),
         G, K, into=C,
@@ -116,6 +116,7 @@ At the edges:
 - ValueError where C is not G * K: grouped splits C into G x K.
 - NaN where K is 0: mean divides by it.
 - NaN where S is 0: mean divides by it.
+- float32: y, dx, dgain may be far off for x beyond 1e18.
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
@@ -670,31 +671,32 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
         if c_xhat is None:
             c_xhat = gain.new_full((), 0).expand(N, groups, K, S)
         dx = (
-            inv_std * (
+            inv_std * torch.addcmul(
                 torch.addcmul(
-                    torch.addcmul(
-                        c_xhat,
-                        gain.unflatten(0, (groups, K))[:, :, None],
-                        c_y.unflatten(1, (groups, K)),
-                    ),
-                    torch.addcmul(
-                        (
-                            xhat * torch.addcmul(
-                                c_xhat,
-                                gain.unflatten(0, (groups, K))[:, :, None],
-                                c_y.unflatten(1, (groups, K)),
-                            )
-                        ).sum((2, 3), keepdim=True),
-                        c_inv_std, inv_std,
+                    c_xhat
+                    - (
+                        c_xhat.sum((2, 3), keepdim=True)
+                        + (
+                            gain.unflatten(
+                                0,
+                                (groups, K),
+                            )[:, :, None] * c_y.unflatten(1, (groups, K))
+                        ).sum((2, 3), keepdim=True)
                     ) / K / S,
-                    xhat, value=-1,
-                )
-                - (
-                    c_xhat.sum((2, 3), keepdim=True)
-                    + (
-                        gain.unflatten(0, (groups, K))[:, :, None] * c_y.unflatten(1, (groups, K))
-                    ).sum((2, 3), keepdim=True)
-                ) / K / S
+                    gain.unflatten(0, (groups, K))[:, :, None],
+                    c_y.unflatten(1, (groups, K)),
+                ),
+                torch.addcmul(
+                    (
+                        xhat * torch.addcmul(
+                            c_xhat,
+                            gain.unflatten(0, (groups, K))[:, :, None],
+                            c_y.unflatten(1, (groups, K)),
+                        )
+                    ).sum((2, 3), keepdim=True),
+                    c_inv_std, inv_std,
+                ) / K / S,
+                xhat, value=-1,
             )
         ).flatten(1, 2)
     if needs[1]:
@@ -789,19 +791,18 @@ def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat) -> tuple:
     if c_xhat is None:
         c_xhat = inv_std.new_full((), 0).expand(N, groups, K, S)
     dx = (
-        inv_std * (
-            torch.addcmul(
-                c_y.unflatten(1, (groups, K)) + c_xhat,
-                torch.addcmul(
-                    (xhat * (c_y.unflatten(1, (groups, K)) + c_xhat)).sum((2, 3), keepdim=True),
-                    c_inv_std, inv_std,
-                ) / K / S,
-                xhat, value=-1,
-            )
+        inv_std * torch.addcmul(
+            c_y.unflatten(1, (groups, K))
             - (
                 c_y.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
                 + c_xhat.sum((2, 3), keepdim=True)
             ) / K / S
+            + c_xhat,
+            torch.addcmul(
+                (xhat * (c_y.unflatten(1, (groups, K)) + c_xhat)).sum((2, 3), keepdim=True),
+                c_inv_std, inv_std,
+            ) / K / S,
+            xhat, value=-1,
         )
     ).flatten(1, 2)
     return (dx, None, None)

@@ -126,14 +126,14 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
         sum_dg_from_state_term
         + proposed*(1 - 2*reset)*(sum_dg_from_input_term + sum_dg_from_state_term_2)
     )
-    c_update = g*(v_h + dg_to_update*h_minus_candidate*(1 - 2*update) - dg_candidate)
+    c_update = g*(v_h - dg_candidate + dg_to_update*h_minus_candidate*(1 - 2*update))
     c_candidate = g*(2*dg_to_candidate*candidate*(update - 1) - dg_update)
 
 and from these, as c_ of what is saved, back to the inputs:
 
     dto_candidate = (1 - candidate**2)*(c_candidate + c_y*(1 - update))
     dy_term = c_y*candidate
-    dto_update = update*(1 - update)*(c_update + c_y*h - dy_term)
+    dto_update = update*(1 - update)*(c_update - dy_term + c_y*h)
     dreset = c_reset + dto_candidate*proposed
     dto_reset = dreset*reset*(1 - reset)
     dfrom_state = (
@@ -904,8 +904,10 @@ def _behind(
             sum_dg_from_input_term + sum_dg_from_state_term_2,
         )
     if needs[7]:
-        c_update = g * (
-            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update) - dg_candidate
+        c_update = g * torch.addcmul(
+            v_h - dg_candidate,
+            dg_to_update * h_minus_candidate,
+            1 - 2 * update,
         )
     if needs[8]:
         c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
@@ -937,7 +939,7 @@ def _pullback(
         candidate,
     )
     dy_term = c_y * candidate
-    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update, c_y, h) - dy_term, update)
+    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update - dy_term, c_y, h), update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3] or needs[5]:
@@ -1187,8 +1189,10 @@ def _plain_behind(
             sum_dg_from_input + sum_dg_from_state_2,
         )
     if needs[7]:
-        c_update = g * (
-            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update) - dg_candidate
+        c_update = g * torch.addcmul(
+            v_h - dg_candidate,
+            dg_to_update * h_minus_candidate,
+            1 - 2 * update,
         )
     if needs[8]:
         c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
@@ -1220,7 +1224,7 @@ def _plain_pullback(
         candidate,
     )
     dy_term = c_y * candidate
-    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update, c_y, h) - dy_term, update)
+    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update - dy_term, c_y, h), update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3]:

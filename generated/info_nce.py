@@ -114,6 +114,7 @@ At the edges:
 
 - ValueError where N is 0: similarity_max takes a maximum along it.
 - NaN where N is 0: loss divides by it.
+- float32: loss, dqueries, dkeys may be far off for queries, keys beyond 1e19.
 - ValueError where temperature is not above 0.
 - TypeError where temperature is no number of Python's or numpy's, as a tensor.
 - TypeError for inputs that are not floating point, or not all of one format; ValueError for
@@ -573,8 +574,16 @@ def _behind(
     if needs[0] or needs[1] or needs[3] or needs[6] or needs[7] or needs[8]:
         sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
     if needs[0] or needs[3] or needs[6] or needs[7] or needs[8]:
-        choice_key_norm = torch.where(key_norm >= 1e-12, key_norm ** -1, 0)
-        choice_query_norm = torch.where(query_norm >= 1e-12, query_norm ** -1, 0)
+        choice_key_norm = torch.where(
+            key_norm >= 1e-12,
+            torch.where(key_norm >= 1e-12, key_norm, 1) ** -1,
+            0,
+        )
+        choice_query_norm = torch.where(
+            query_norm >= 1e-12,
+            torch.where(query_norm >= 1e-12, query_norm, 1) ** -1,
+            0,
+        )
     if needs[0] or needs[6] or needs[7] or needs[8]:
         dg_query = torch.addcmul(
             v_queries / query_length,
@@ -598,7 +607,10 @@ def _behind(
     if needs[1]:
         c_query_norm = -torch.where(
             query_norm >= 1e-12,
-            -sum_query_v_queries * g_queries_sum / query_norm ** 2,
+            -sum_query_v_queries * g_queries_sum / torch.where(
+                query_norm >= 1e-12,
+                query_norm, 1,
+            ) ** 2,
             0,
         )
     if needs[2]:
@@ -620,7 +632,7 @@ def _behind(
     if needs[4]:
         c_key_norm = -torch.where(
             key_norm >= 1e-12,
-            -sum_key_v_keys * g_keys_sum / key_norm ** 2,
+            -sum_key_v_keys * g_keys_sum / torch.where(key_norm >= 1e-12, key_norm, 1) ** 2,
             0,
         )
     if needs[5]:

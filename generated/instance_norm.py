@@ -47,8 +47,8 @@ and from these, as c_ of what is saved, back to the inputs:
     sum_c_y = Sum(c_y, S)
     dx = inv_std*(
         c_xhat
-        + gain*c_y
         - (Sum(c_xhat, S) + gain*sum_c_y)/S
+        + gain*c_y
         - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), S))/S
     )
     dgain = Sum(c_y*xhat, N, S)
@@ -60,6 +60,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - NaN where S is 0: mean divides by it.
+- float32: y, dx, dgain may be far off for x beyond 1e19.
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
@@ -451,8 +452,11 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
         sum_c_y = c_y.sum(2, keepdim=True)
     if needs[0]:
         dx = inv_std * torch.addcmul(
-            torch.addcmul(c_xhat, gain[:, None], c_y)
-            - torch.addcmul(c_xhat.sum(2, keepdim=True), gain[:, None], sum_c_y) / S,
+            torch.addcmul(
+                c_xhat - torch.addcmul(c_xhat.sum(2, keepdim=True), gain[:, None], sum_c_y) / S,
+                gain[:, None],
+                c_y,
+            ),
             torch.addcmul(
                 (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum(2, keepdim=True),
                 c_inv_std, inv_std,

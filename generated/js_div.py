@@ -25,8 +25,8 @@ dloss, with the tangent v_loss of the output and what is saved as a function of 
     dp_plus_q = -g*Piecewise((0, Eq(p_plus_q, 0)), (1/p_plus_q, True))*(v_p + v_q)/(2*N)
     v_loss = (
         Sum(Piecewise((0, Eq(p, 0)), (log(p) + 1, True))*v_p, C, N)
-        + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N)
         - Sum(Piecewise((0, Eq(p_plus_q, 0)), (log(p_plus_q/2) + 1, True))*(v_p + v_q), C, N)
+        + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N)
     )/(2*N)
     c_p = dp_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
     c_q = dp_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
@@ -183,11 +183,15 @@ def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
     if N == 0:
         raise ValueError("js_div_atoms divides a number by N, which is 0")
     mixture = 1 / 2 * p + 1 / 2 * q
-    of_mixture_information = torch.where(mixture == 0, 0, torch.log(mixture) * mixture)
+    of_mixture_information = torch.where(
+        mixture == 0,
+        0,
+        torch.log(torch.where(mixture == 0, 1, mixture)) * mixture,
+    )
     of_mixture = (-of_mixture_information).sum(1)
-    of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
+    of_p_information = torch.where(p == 0, 0, torch.log(torch.where(p == 0, 1, p)) * p)
     of_p = (-of_p_information).sum(1)
-    of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
+    of_q_information = torch.where(q == 0, 0, torch.log(torch.where(q == 0, 1, q)) * q)
     of_q = (-of_q_information).sum(1)
     divergences = of_mixture - 1 / 2 * of_p - 1 / 2 * of_q
     loss = 1 / N * divergences.sum()
@@ -288,12 +292,12 @@ def js_div_jvp(v_p: Tensor, v_q: Tensor, p: Tensor, q: Tensor) -> Tensor:
     p_plus_q = p + q
     v_loss = (
         torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), torch.abs(p), 0).sum()
-        + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), torch.abs(q), 0).sum()
         - torch.ops.aten.threshold_backward(
             (torch.log(p_plus_q / 2) + 1) * (v_p + v_q),
             torch.abs(p_plus_q),
             0,
         ).sum()
+        + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), torch.abs(q), 0).sum()
     ) / 2 / N
     return v_loss.to(dtype)
 
@@ -340,7 +344,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     abs_p_plus_q = torch.abs(p_plus_q)
     if needs[1] or needs[2]:
         dp_plus_q = -torch.ops.aten.threshold_backward(
-            g / 2 / N * v_p_plus_v_q / p_plus_q,
+            g / 2 / N * v_p_plus_v_q / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
             abs_p_plus_q, 0,
         )
     if needs[0] or needs[1]:
@@ -349,17 +353,35 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
         abs_q = torch.abs(q)
     if needs[0]:
         v_loss = (
-            torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), abs_p, 0).sum()
-            + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), abs_q, 0).sum()
+            torch.ops.aten.threshold_backward(
+                v_p * (torch.log(torch.where(abs_p <= 0, 1, p)) + 1),
+                abs_p, 0,
+            ).sum()
             - torch.ops.aten.threshold_backward(
-                (torch.log(p_plus_q / 2) + 1) * v_p_plus_v_q,
+                (torch.log(torch.where(abs_p_plus_q <= 0, 1, p_plus_q / 2)) + 1) * v_p_plus_v_q,
                 abs_p_plus_q, 0,
+            ).sum()
+            + torch.ops.aten.threshold_backward(
+                v_q * (torch.log(torch.where(abs_q <= 0, 1, q)) + 1),
+                abs_q, 0,
             ).sum()
         ) / 2 / N
     if needs[1]:
-        c_p = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_p / p, abs_p, 0)
+        c_p = (
+            dp_plus_q
+            + torch.ops.aten.threshold_backward(
+                g / 2 / N * v_p / torch.where(abs_p <= 0, 1, p),
+                abs_p, 0,
+            )
+        )
     if needs[2]:
-        c_q = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_q / q, abs_q, 0)
+        c_q = (
+            dp_plus_q
+            + torch.ops.aten.threshold_backward(
+                g / 2 / N * v_q / torch.where(abs_q <= 0, 1, q),
+                abs_q, 0,
+            )
+        )
     return (v_loss, c_p, c_q)
 
 

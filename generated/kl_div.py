@@ -158,7 +158,11 @@ def kl_div_atoms(x: Tensor, target: Tensor) -> KLDivAtoms:
     N = x.shape[0]
     if N == 0:
         raise ValueError("kl_div_atoms divides a number by N, which is 0")
-    information = torch.where(target == 0, 0, torch.log(target) * target)
+    information = torch.where(
+        target == 0,
+        0,
+        torch.log(torch.where(target == 0, 1, target)) * target,
+    )
     losses = information - target * x
     loss = 1 / N * losses.sum()
     return KLDivAtoms(_restored(information, 0, N_dims), _restored(losses, 0, N_dims), loss)
@@ -272,7 +276,11 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
         v_loss = (
             (
                 v_target * (
-                    torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x
+                    torch.ops.aten.threshold_backward(
+                        torch.log(torch.where(abs_target <= 0, 1, target)) + 1,
+                        abs_target, 0,
+                    )
+                    - x
                 )
             ).sum()
             - (target * v_x).sum()
@@ -281,7 +289,10 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
         c_x = -dg_target_term
     if needs[2]:
         c_target = torch.addcmul(
-            torch.ops.aten.threshold_backward(dg_target_term / target, abs_target, 0),
+            torch.ops.aten.threshold_backward(
+                dg_target_term / torch.where(abs_target <= 0, 1, target),
+                abs_target, 0,
+            ),
             g / N,
             v_x, value=-1,
         )

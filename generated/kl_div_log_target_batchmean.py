@@ -39,6 +39,7 @@ At the edges:
 
 - NaN where B is 0: loss divides by it.
 - exp(target) may be too large to be written down: then losses may be infinite or NaN.
+- float32: dtarget may be infinite or NaN for x beyond 1e38.
 - D stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point, or not all of one format; ValueError for

@@ -150,7 +150,11 @@ def kl_div_none_atoms(x: Tensor, target: Tensor) -> KLDivNoneAtoms:
     Shapes: x (*N,), target (*N,).
     """
     _, N_dims, x, target = _arguments(x, target)
-    information = torch.where(target == 0, 0, torch.log(target) * target)
+    information = torch.where(
+        target == 0,
+        0,
+        torch.log(torch.where(target == 0, 1, target)) * target,
+    )
     losses = information - target * x
     return KLDivNoneAtoms(_restored(information, 0, N_dims), _restored(losses, 0, N_dims))
 
@@ -251,14 +255,24 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     if needs[0]:
         v_losses = torch.addcmul(
             v_target * (
-                torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x
+                torch.ops.aten.threshold_backward(
+                    torch.log(torch.where(abs_target <= 0, 1, target)) + 1,
+                    abs_target, 0,
+                )
+                - x
             ),
             target, v_x, value=-1,
         )
     if needs[1]:
         c_x = -g * v_target
     if needs[2]:
-        c_target = g * (torch.ops.aten.threshold_backward(v_target / target, abs_target, 0) - v_x)
+        c_target = g * (
+            torch.ops.aten.threshold_backward(
+                v_target / torch.where(abs_target <= 0, 1, target),
+                abs_target, 0,
+            )
+            - v_x
+        )
     return (v_losses, c_x, c_target)
 
 

@@ -42,6 +42,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
+- float32: y, dx may be far off for x beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError where eps is no number of Python's or numpy's, as a tensor.
@@ -268,11 +269,15 @@ def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
         sum_v_x_y = (v_x * y).sum(1, keepdim=True)
         eps_up_to_norm = eps <= norm
     if needs[0] or needs[3]:
-        choice_eps_norm = torch.where(eps_up_to_norm, norm ** -1, 0)
+        choice_eps_norm = torch.where(eps_up_to_norm, torch.where(eps_up_to_norm, norm, 1) ** -1, 0)
     if needs[0]:
         v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
     if needs[1]:
-        c_norm = -torch.where(eps_up_to_norm, -sum_v_x_y * g_x_sum / norm ** 2, 0)
+        c_norm = -torch.where(
+            eps_up_to_norm,
+            -sum_v_x_y * g_x_sum / torch.where(eps_up_to_norm, norm, 1) ** 2,
+            0,
+        )
     if needs[2]:
         c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
     if needs[3]:
@@ -292,7 +297,11 @@ def _pullback(c_y, c_norm, c_length, norm, length, y, eps) -> tuple:
     dx = torch.addcmul(
         c_y / length,
         torch.addcmul(
-            torch.where(eps <= norm, c_length * length - (c_y * y).sum(1, keepdim=True), 0),
+            torch.where(
+                eps <= norm,
+                c_length * torch.where(eps <= norm, length, 1) - (c_y * y).sum(1, keepdim=True),
+                0,
+            ),
             c_norm, length,
         ) / norm,
         y,

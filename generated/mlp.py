@@ -72,7 +72,7 @@ dloss, with the tangent v_loss of the output and what is saved as a function of 
 
 and from these, as c_ of what is saved, back to the inputs:
 
-    dlogits = probs*(c_probs + c_loss/N - Sum(c_probs*probs, V)) - c_loss*OneHot(labels, V)/N
+    dlogits = probs*(c_probs - Sum(c_probs*probs, V) + c_loss/N) - c_loss*OneHot(labels, V)/N
     dW2 = Sum(dlogits*h, N)
     db2 = Sum(dlogits, N)
     dh = c_h + Sum(dlogits*W2, V)
@@ -81,8 +81,8 @@ and from these, as c_ of what is saved, back to the inputs:
     dbnbias = Sum(dhpreact, N)
     dhprebn = inv_std*(
         c_xhat
-        + bngain*dhpreact
         - (Sum(c_xhat, N) + dbnbias*bngain)/N
+        + bngain*dhpreact
         - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + bngain*dhpreact), N))/(N - 1)
     )
     dW1 = Sum(dhprebn*embcat, N)
@@ -99,6 +99,8 @@ At the edges:
 - ValueError where N - 1 is 0: var divides by it.
 - ValueError where V is 0: logit_maxes takes a maximum along it.
 - NaN where N is 0: mean divides by it.
+- float32: loss, dC, dW1, dW2, db2, dbngain, dbnbias may be infinite, NaN or far off for C, W1
+  beyond 1e18 or b1, bngain, bnbias beyond 1e36.
 - TypeError where contexts is not of integers.
 - IndexError where contexts is outside of 0 .. V - 1.
 - TypeError where labels is not of integers.
@@ -855,7 +857,7 @@ def _pullback(
     if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
         if c_probs is None:
             c_probs = W1.new_full((), 0).expand(N, V)
-        dlogits = probs * (c_probs + c_loss / N - (c_probs * probs).sum(1, keepdim=True))
+        dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
         dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
     if needs[5]:
         dW2 = h.mT @ dlogits
@@ -870,8 +872,10 @@ def _pullback(
         dbnbias = dhpreact.sum(0)
     if needs[2] or needs[3]:
         dhprebn = inv_std * torch.addcmul(
-            torch.addcmul(c_xhat, bngain, dhpreact)
-            - torch.addcmul(c_xhat.sum(0, keepdim=True), dbnbias, bngain) / N,
+            torch.addcmul(
+                c_xhat - torch.addcmul(c_xhat.sum(0, keepdim=True), dbnbias, bngain) / N,
+                bngain, dhpreact,
+            ),
             torch.addcmul(
                 (xhat * torch.addcmul(c_xhat, bngain, dhpreact)).sum(0, keepdim=True),
                 c_inv_std, inv_std,

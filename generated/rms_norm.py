@@ -48,6 +48,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - NaN where C is 0: square divides by it.
+- float32: y, dx, dgain may be far off for x beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.

@@ -24,7 +24,7 @@ g is dloss, with the tangent v_loss of the output and what is saved as a functio
 
 and from these, as c_ of what is saved, back to the inputs:
 
-    dlogits = probs*(c_probs + c_loss/N - Sum(c_probs*probs, C)) - c_loss*OneHot(labels, C)/N
+    dlogits = probs*(c_probs - Sum(c_probs*probs, C) + c_loss/N) - c_loss*OneHot(labels, C)/N
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -317,7 +317,7 @@ def _pullback(c_loss, c_probs, labels, probs) -> tuple:
         c_loss = probs.new_full((), 0)
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C)
-    dlogits = probs * (c_probs + c_loss / N - (c_probs * probs).sum(1, keepdim=True))
+    dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
     dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
     return (dlogits,)
 

@@ -29,8 +29,8 @@ and from these, as c_ of what is saved, back to the inputs:
 
     dx = (
         c_diff
-        + diff*(2*c_var + Piecewise((0, var <= 0), (1/sqrt(var), True))*c_y)/(C - correction)
         - Sum(c_diff, C)/C
+        + diff*(2*c_var + Piecewise((0, var <= 0), (1/sqrt(var), True))*c_y)/(C - correction)
     )
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
@@ -39,6 +39,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - NaN where C is 0: mean divides by it.
+- float32: y, dx may be infinite, NaN or far off for x beyond 1e19 or x below 1e-20.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - ValueError where correction is not below C.
@@ -173,7 +174,7 @@ def std_atoms(x: Tensor, correction: float = 1) -> StdAtoms:
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     var = (diff ** 2).sum(1) / (C - correction)
-    y = torch.where(var <= 0, 0, torch.sqrt(var))
+    y = torch.where(var <= 0, 0, torch.sqrt(torch.where(var <= 0, 1, var)))
     return StdAtoms(
         _restored(mean, 0, N_dims), _restored(diff, 0, N_dims), _restored(var, 0, N_dims),
         _restored(y, 0, N_dims),
@@ -285,13 +286,16 @@ def _behind(v_x, g, diff, var, correction, needs) -> tuple:
         sum_diff_v_x = (diff * v_x).sum(1)
     var_up_to_0 = var <= 0
     if needs[0] or needs[1]:
-        choice_var = torch.where(var_up_to_0, 0, var ** -0.5)
+        choice_var = torch.where(var_up_to_0, 0, torch.where(var_up_to_0, 1, var) ** -0.5)
     if needs[0]:
         v_y = choice_var * sum_diff_v_x / (C - correction)
     if needs[1]:
         c_diff = choice_var[:, None] * g[:, None] / (C - correction) * v_x
     if needs[2]:
-        c_var = -torch.where(var_up_to_0, 0, sum_diff_v_x * g / 2 / var ** 1.5 / (C - correction))
+        c_var = -torch.where(
+            var_up_to_0, 0,
+            sum_diff_v_x * g / 2 / torch.where(var_up_to_0, 1, var) ** 1.5 / (C - correction),
+        )
     return (v_y, c_diff, c_var)
 
 
@@ -304,17 +308,18 @@ def _pullback(c_y, c_diff, c_var, diff, var, correction) -> tuple:
         c_diff = diff.new_full((), 0).expand(N, C)
     if c_var is None:
         c_var = diff.new_full((), 0).expand(N)
-    dx = (
-        torch.addcmul(
-            c_diff,
-            torch.add(
-                torch.where(var[:, None] <= 0, 0, c_y[:, None] / torch.sqrt(var[:, None])),
-                c_var[:, None],
-                alpha=2,
-            ) / (C - correction),
-            diff,
-        )
-        - c_diff.sum(1, keepdim=True) / C
+    dx = torch.addcmul(
+        c_diff - c_diff.sum(1, keepdim=True) / C,
+        torch.add(
+            torch.where(
+                var[:, None] <= 0,
+                0,
+                c_y[:, None] / torch.sqrt(torch.where(var[:, None] <= 0, 1, var[:, None])),
+            ),
+            c_var[:, None],
+            alpha=2,
+        ) / (C - correction),
+        diff,
     )
     return (dx,)
 

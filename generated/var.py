@@ -24,7 +24,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
 
 and from these, as c_ of what is saved, back to the inputs:
 
-    dx = c_diff + 2*c_y*diff/(C - correction) - Sum(c_diff, C)/C
+    dx = c_diff - Sum(c_diff, C)/C + 2*c_y*diff/(C - correction)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -32,6 +32,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - NaN where C is 0: mean divides by it.
+- float32: y may be infinite or NaN for x beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - ValueError where correction is not below C.
@@ -265,9 +266,10 @@ def _pullback(c_y, c_diff, diff, correction) -> tuple:
         c_y = diff.new_full((), 0).expand(N)
     if c_diff is None:
         c_diff = diff.new_full((), 0).expand(N, C)
-    dx = (
-        torch.addcmul(c_diff, 2 * c_y[:, None] / (C - correction), diff)
-        - c_diff.sum(1, keepdim=True) / C
+    dx = torch.addcmul(
+        c_diff - c_diff.sum(1, keepdim=True) / C,
+        2 * c_y[:, None] / (C - correction),
+        diff,
     )
     return (dx,)
 

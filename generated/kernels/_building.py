@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import functools
 import hashlib
 import os
@@ -11,10 +13,17 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
+
+try:
+    import fcntl
+except ImportError:  # not on Windows; there their age says that nobody builds in them any more
+    fcntl = None
 
 FOLDER = Path(__file__).parent
 FLAGS = (
@@ -32,10 +41,21 @@ LIBRARIES = ("-lmvec", "-lm") if platform.libc_ver()[0] == "glibc" else ("-lm",)
 LONGEST_BUILD, LONGEST_ANSWER = 600, 60  # seconds
 DIGITS = 32  # of a hash, in a name: 128 bits
 MOST_SAID = 2000  # characters of what the compiler says
+BUILDING = ".building-"  # how the name of a folder begins in which a library is built
+ABANDONED = 86400.0  # seconds; where there are no locks, nobody builds for so long
 
 
 class NoCompiler(RuntimeError):
     """Kernels cannot be built here."""
+
+
+def loaded(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({})):
+    """The library that is `built`, in this process. Raises `NoCompiler`."""
+    library = built(source, real, sizes)
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:  # a folder from which nothing may be run, a library that is missing
+        raise NoCompiler(f"{library} cannot be loaded: {error}") from error
 
 
 def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Path:
@@ -50,32 +70,88 @@ def built(source: Path, real: str, sizes: Mapping[str, int] = MappingProxyType({
     made_of += [*found, version(found), processor()]
     name = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:DIGITS]
     folder = kept_in()
-    library = folder / f"{source.stem}-{name}.so"
-    if library.exists():
-        return library
-    handle, fresh = tempfile.mkstemp(".so", f"{source.stem}-", folder)
-    os.close(handle)
+    for library in sorted(folder.glob(f"{source.stem}-{name}-*.so")):
+        if library.name == _named(f"{source.stem}-{name}", library):
+            return library
+        with suppress(OSError):  # whole no more, or never one of ours
+            library.unlink()
     try:
-        command = [
-            *found,
-            *FLAGS,
-            *given,
-            f"-I{FOLDER}",
-            str(source),
-            "-o",
-            fresh,
-            *LIBRARIES,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_BUILD)
-        if done.returncode:
-            said = done.stderr[:MOST_SAID]
-            raise NoCompiler(f"{shlex.join(found)} cannot build {source}:\n{said}")
-        os.replace(fresh, library)
+        with _building_in(folder) as place:
+            fresh = place / "library.so"
+            command = [*found, *FLAGS, *given, f"-I{FOLDER}", str(source), "-o", str(fresh)]
+            done = subprocess.run(
+                [*command, *LIBRARIES],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LONGEST_BUILD,
+                env={**os.environ, "TMPDIR": str(place)},
+            )
+            if done.returncode or not fresh.exists():
+                said = (done.stderr or f"it ended with status {done.returncode}")[:MOST_SAID]
+                raise NoCompiler(f"{shlex.join(found)} cannot build {source}:\n{said}")
+            library = folder / _named(f"{source.stem}-{name}", fresh)
+            os.replace(fresh, library)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoCompiler(f"{shlex.join(found)} cannot build {source}: {error}") from error
-    finally:
-        Path(fresh).unlink(missing_ok=True)
     return library
+
+
+def _named(start: str, library: Path) -> str:
+    """The name of a library, which says what it holds: one that was cut off, written over or put in
+    the place of another has the wrong one, and is not loaded. Nothing for what cannot be read.
+    """
+    try:
+        content = hashlib.sha256(library.read_bytes()).hexdigest()[:DIGITS]
+    except OSError:
+        return ""
+    return f"{start}-{content}.so"
+
+
+@contextmanager
+def _building_in(folder: Path) -> Iterator[Path]:
+    """A folder for one build, with the compiler's own temporary files; it is locked while its
+    process lives, and the next build removes what a killed one left.
+    """
+    with ExitStack() as stack:
+        with _locked(folder):
+            for left in folder.glob(f"{BUILDING}*"):
+                with _locked(left, wait=False) as alone:
+                    if alone or (alone is None and _is_old(left)):
+                        shutil.rmtree(left, ignore_errors=True)
+            place = Path(tempfile.mkdtemp(prefix=BUILDING, dir=folder))
+            stack.callback(shutil.rmtree, place, ignore_errors=True)
+            stack.enter_context(_locked(place))
+        yield place
+
+
+def _is_old(folder: Path) -> bool:
+    try:
+        return time.time() - folder.stat().st_mtime > ABANDONED
+    except OSError:
+        return False
+
+
+@contextmanager
+def _locked(folder: Path, wait: bool = True) -> Iterator[bool | None]:
+    """Whether nobody else has locked a folder, which is locked then; None where that is not known.
+    The system itself unlocks what a process leaves behind.
+    """
+    handle, found = None, None
+    try:
+        if fcntl is not None:
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            found = True
+    except BlockingIOError:
+        found = False
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield found
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def compiler() -> tuple[str, ...]:
@@ -125,7 +201,14 @@ def kept_in() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="gradform-kernels-"))
+        return _of_this_process()
+
+
+@functools.cache
+def _of_this_process() -> Path:
+    folder = tempfile.mkdtemp(prefix="gradform-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 _told: set[str] = set()

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import threading
 from pathlib import Path
 
 import torch
 from torch.autograd import forward_ad
 
-from ._building import NoCompiler, built, tell
+from ._building import NoCompiler, loaded, tell
 
 FORMATS = {torch.float32: "float", torch.float64: "double"}
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -68,14 +69,14 @@ class Kernels:
     def load(self, key):
         name, dtype = key
         with self.lock:
-            if dtype not in self.built:
-                try:
-                    self.built[dtype] = ctypes.CDLL(str(built(self.source, FORMATS[dtype])))
-                except (NoCompiler, OSError) as error:
-                    tell(f"{error}; {self.source.stem} runs on torch")
-                    self.found[key] = refuses
-                    return refuses
-            function = getattr(self.built[dtype], name)
+            try:
+                if dtype not in self.built:
+                    self.built[dtype] = loaded(self.source, FORMATS[dtype])
+                function = getattr(self.built[dtype], name)
+            except (NoCompiler, OSError, AttributeError) as error:
+                tell(f"{error}; {self.source.stem} runs on torch")
+                self.found[key] = refuses
+                return refuses
             arrays, sizes, numbers = self.counts[name]
             function.argtypes = (
                 [ctypes.c_void_p] * arrays
@@ -110,6 +111,7 @@ def computable(tensors) -> bool:
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or torch._C._len_torch_dispatch_stack()
+        or torch._C._get_tracing_state() is not None
         or forward_ad._current_level >= 0
     ):
         return False
@@ -117,17 +119,28 @@ def computable(tensors) -> bool:
     for tensor in tensors:
         if tensor is None:
             continue
-        if (
-            type(tensor) not in PLAIN
-            or not tensor.is_cpu
-            or tensor.layout is not torch.strided
-            or tensor.is_neg()
-            or torch._C._functorch.is_legacy_batchedtensor(tensor)
-        ):
+        if not in_memory(tensor):
             return False
         if tensor.dtype is not torch.int64:
             formats.add(tensor.dtype)
     return len(formats) == 1 and formats <= FORMATS.keys()
+
+
+def in_memory(tensor) -> bool:
+    """Whether the entries of a tensor are what its memory holds, at places that C++ can read."""
+    return (
+        type(tensor) in PLAIN
+        and tensor.is_cpu
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not tensor.is_neg()
+        and not tensor.is_conj()
+        and not torch._is_functional_tensor(tensor)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and not torch._C._functorch.is_legacy_batchedtensor(tensor)
+        and (tensor.data_ptr() != 0 or not tensor.numel())  # zeros of autograd have no memory
+        and tensor.data_ptr() % tensor.itemsize == 0
+    )
 
 
 class AtOnce:
@@ -180,7 +193,9 @@ class LossWithGradients(torch.autograd.Function):
         tensors = ctx.saved_tensors  # a change in place is told of
         if dloss is None:
             return (None,) * (2 + len(ctx.others))
-        if ctx.gradients is None or torch.is_grad_enabled() or not computable([dloss]):
+        at_once = ctx.gradients is not None and not torch.is_grad_enabled()
+        # beside an infinite upstream, inf - inf is NaN, which a product with it would not say
+        if not at_once or not computable([dloss]) or not math.isfinite(dloss.item()):
             return (None, None, *again(ctx, tensors, ctx.needs_input_grad[2:], dloss))
         gradients, ctx.gradients = ctx.gradients, None
         if dloss.item() != 1:

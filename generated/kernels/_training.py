@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ._building import built
-from ._running import FORMATS, PLAIN
+from ._building import loaded
+from ._running import FORMATS, in_memory
 
 ALIGNED = 64  # bytes: where a line of a cache begins
 
@@ -37,12 +37,13 @@ class TrainingStep:
         if len(real) != 1 or not real <= FORMATS.keys():
             raise TypeError(f"a step computes in float32 or in float64, not in {real}")
         for name, tensor in (*data.items(), *parameters.items()):
-            if type(tensor) not in PLAIN or not tensor.is_cpu or not tensor.is_contiguous():
+            if not in_memory(tensor) or not tensor.is_contiguous():
                 raise ValueError(f"{name} must be a plain tensor on the CPU, and contiguous")
         (self.batch, *_), (count, *others) = sizes.values(), {len(t) for t in data.values()}
         if others:
             raise ValueError(f"{', '.join(data)} must have one row for each example")
-        library = ctypes.CDLL(str(built(source, FORMATS[real.pop()], sizes)))
+        _apart(data, parameters)
+        library = loaded(source, FORMATS[real.pop()], sizes)
         library.bytes_of_memory.restype = ctypes.c_int64
         self.memory = torch.empty(library.bytes_of_memory() + ALIGNED, dtype=torch.uint8)
         self.data, self.parameters = data, parameters
@@ -67,7 +68,7 @@ class TrainingStep:
         has, and IndexError where one of them, or a label, is none of the examples or classes; then
         nothing is changed.
         """
-        if picks.dtype is not torch.int64 or not picks.is_cpu:
+        if picks.dtype is not torch.int64 or not in_memory(picks):
             raise TypeError(f"picks must be int64 on the CPU, not {picks.dtype} on {picks.device}")
         if picks.shape != (self.batch,) or not picks.is_contiguous():
             raise ValueError(f"picks must be {self.batch} of them, not {tuple(picks.shape)}")
@@ -78,3 +79,15 @@ class TrainingStep:
             raise MemoryError("there is no memory for the step")
         torch.autograd.graph.increment_version(self.parameters.values())
         return self.loss.value
+
+
+def _apart(data: dict[str, Tensor], parameters: dict[str, Tensor]) -> None:
+    """ValueError where a parameter, which is changed where it lies, has an entry in common with
+    another tensor.
+    """
+    places = {name: (t.data_ptr(), t.data_ptr() + t.nbytes) for name, t in parameters.items()}
+    others = {name: (t.data_ptr(), t.data_ptr() + t.nbytes) for name, t in data.items()}
+    for name, (start, end) in places.items():
+        for other, (first, last) in (places | others).items():
+            if other != name and start < last and first < end:
+                raise ValueError(f"{name} and {other} lie in the same memory: clone one of them")

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3dabde33b840e9ed6d0f2eef554cde0872d929a2b914f73353a9af87fd616ed9",
+    "ad3ebcab82734d2f312d3bdff63965be3abfa1c0f39c84ff1326e767aac53be8",
     ("_forward", "_backward", "BatchNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1ca7db955ff54b3a3a56680a3e022a75899af3d6d85b06eab07b0c886f02754f",
+    "6ba65dd09a507a1ce66d20fdc00e432a8003dac840bdd7001a725a10500bafec",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BatchNormBiasedFunction"),
 )
 _run = Kernels(__file__, {

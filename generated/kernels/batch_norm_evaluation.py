@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bf843ba21c1b6f2073e616a19cc3c5b7608f50bbc2adf739102ef9d91b7d1aec",
+    "7821aa00648df866f0d8b6d8f4f84d7006a7af7733d40e94933853a0679b535d",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -169,9 +169,9 @@ def _plain_forward(x, running_mean, running_var, eps) -> tuple:
     if not _usable(x, running_mean, running_var):
         return _of._plain_forward(x, running_mean, running_var, eps)
     _given = (x, running_mean, running_var, eps)
-    C = x.shape[1]
     N = x.shape[0]
     S = x.shape[2]
+    C = x.shape[1]
     inv_std = x.new_empty(C)
     xhat = x.new_empty(N, C, S)
     _done = _run(
@@ -181,16 +181,14 @@ def _plain_forward(x, running_mean, running_var, eps) -> tuple:
     )
     if not _done:
         return _of._plain_forward(*_given)
-    return (xhat, inv_std)
+    return (xhat, inv_std, S, N)
 
 
-def _plain_backward(dy, inv_std) -> tuple:
+def _plain_backward(dy, inv_std, S, N) -> tuple:
     if not _usable(dy, inv_std):
-        return _of._plain_backward(dy, inv_std)
-    _given = (dy, inv_std)
+        return _of._plain_backward(dy, inv_std, S, N)
+    _given = (dy, inv_std, S, N)
     C = dy.shape[1]
-    N = dy.shape[0]
-    S = dy.shape[2]
     dx = dy.new_empty(N, C, S)
     _done = _run("plain_backward", (dy.contiguous(), inv_std.contiguous(), dx), (C, N, S))
     if not _done:

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d5cb5305fe435708c4b8a6dd42778553cf213b7ba26bbf67124eb9b01c19499c",
+    "003b19f9ad8c9760b4cc59152fd6a0ee75ed91b4add4dd68607967cbf899e488",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "373421223769b505044b629ff5f2250ff5fcfc3c15e7cd1e8932699d925b3751",
+    "099e71707168914fb1e652bb7b74920d10f6ebbfd3b97b6967696fcaaa76115c",
     ("_forward", "_backward", "CosineEmbeddingFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e838bc9689a98a5297f4494e2d1b30260ba6ad1bd2ecf4578bd3e8c0f5d904d5",
+    "0394fb7bcb3ecdc06e98a76b99a4ec2ee2338d2905e89fe75e9b6eb2653d45e3",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7bcf3d003ddb60c3f458b04e511ec298ec6e66bec98e141c5be370bf77f68713",
+    "967d9f43ba22303c8d4ab57dd254038473ade0ac88fc9e66c1d9bebdabb8a81f",
     ("_forward", "_backward", "CosineEmbeddingSumFunction"),
 )
 _run = Kernels(__file__, {

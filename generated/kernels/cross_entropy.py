@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "76c21400641dadcfff4da58d855110a0c7fad9a0ec302d9ab3007e3491d79768",
+    "eb1abbfe29faa51a2201e3c9d4e28fc52ba7297e5db92e3798c88006e62f3200",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyFunction"),
 )
 _run = Kernels(__file__, {

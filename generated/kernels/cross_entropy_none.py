@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "531c1993a263e089b7ff9538722ed96df3af00617bc0bec5b554cf194503098e",
+    "7f374b4df9cb47a0405625dcf5bedbd82172d0502d19e6dbbfe04d8082a31031",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "daab428a0e7277601aa11c5a161aaa0e81ed7dbe322a27b3c25c6d7ff0c8a598",
+    "fc1fecfb552f9c72fd2c76e9d08b306b66709ccd2fdbb7cfd823d32e93649bc6",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySoftcapFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "289f467660b49b31731898b1885ff1377a9f0f8dbbf5d762e3222c0bdc2ec448",
+    "077d2965b0ffb77937fc6f52aea182b733785f4c568b499f830c1d6011993663",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySumFunction"),
 )
 _run = Kernels(__file__, {

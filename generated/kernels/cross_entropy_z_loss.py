@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "df6039249deb45ff10fc7d445c41f661c5ac6b98a4415456f11d5f923cf23940",
+    "342aee3e0c0246601089aeb9a8039c650d7d3b9100046080e775780911cb7659",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyZLossFunction"),
 )
 _run = Kernels(__file__, {

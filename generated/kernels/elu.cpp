@@ -73,7 +73,7 @@ extern "C" int backward(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = choose((x[i_N] <= Real(0)), ((dy[i_N] * number_1) * exp(x[i_N])), dy[i_N]);
+                        const Real dx_now = choose((x[i_N] > Real(0)), dy[i_N], ((dy[i_N] * number_1) * exp(x[i_N])));
                         dx[i_N] = dx_now;
                     }
                 }

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0f55efda02d6327e1d93d8bf3de60fc9ccb8251c5f0b13631b541b389bf58abc",
+    "525951b1f7f7f9502d3d1f158b4725dbda2c61239f8d9bafaa3bd46d892a9288",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ac9698192ac277f6e3cf854c5a5b865d4c71d895761f61a61661b0eec7a86e1d",
+    "b486b411e060bea987332f7c15059080be44200bd758fa5325f821feedeee354",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

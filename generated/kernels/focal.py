@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2f4dab3388db81403cff970ddb1531fb09d124f376cce7c3d496caec431871e4",
+    "09f09cd79064adbb5f6ce0554b4941cf002b1ec20d344d9ff6e855a864930626",
     ("_forward", "_backward", "FocalFunction"),
 )
 _run = Kernels(__file__, {

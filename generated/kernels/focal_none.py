@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a5248020b6e06c7691336bae48ff92b7584d2fb0ad43037fef6631ca5ce49942",
+    "18f8ce9c4f57c16732debf1e9e5dc8eb6a94d013d8827975bc8f99d699fbb24e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "82e728b0459716b92d0e0fdbcc34bd85d646194515d5bc40ff29313f22ac96b7",
+    "fcdf5dd763e0e11501eb31b24cabc282ff0654aedfe37978b6729829a44df580",
     ("_forward", "_backward", "FocalSumFunction"),
 )
 _run = Kernels(__file__, {

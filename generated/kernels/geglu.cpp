@@ -31,7 +31,7 @@ extern "C" int forward(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real y_now = (((gate[i_N] * x[i_N]) * (erf((Real(0.7071067811865476) * gate[i_N])) + Real(1))) / Real(2));
+                        const Real y_now = (((gate[i_N] / Real(2)) * x[i_N]) * (erf((Real(0.7071067811865476) * gate[i_N])) + Real(1)));
                         y[i_N] = y_now;
                     }
                 }
@@ -71,7 +71,7 @@ extern "C" int backward_of_dgate(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dgate_now = (((dy[i_N] * x[i_N]) * ((erf((Real(0.7071067811865476) * gate[i_N])) + Real(1)) + (Real(0.7978845608028654) * (exp((-(square(gate[i_N]) / Real(2)))) * gate[i_N])))) / Real(2));
+                        const Real dgate_now = (((dy[i_N] / Real(2)) * x[i_N]) * ((erf((Real(0.7071067811865476) * gate[i_N])) + Real(1)) + (Real(0.7978845608028654) * (exp((-(square(gate[i_N]) / Real(2)))) * gate[i_N]))));
                         dgate[i_N] = dgate_now;
                     }
                 }
@@ -110,7 +110,7 @@ extern "C" int backward_of_dx(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (((dy[i_N] * gate[i_N]) * (erf((Real(0.7071067811865476) * gate[i_N])) + Real(1))) / Real(2));
+                        const Real dx_now = (((dy[i_N] / Real(2)) * gate[i_N]) * (erf((Real(0.7071067811865476) * gate[i_N])) + Real(1)));
                         dx[i_N] = dx_now;
                     }
                 }
@@ -152,9 +152,9 @@ extern "C" int backward(
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
                         const Real erf_gate_plus_1_now = (erf((Real(0.7071067811865476) * gate[i_N])) + Real(1));
-                        const Real dgate_now = (((dy[i_N] * x[i_N]) * (erf_gate_plus_1_now + (Real(0.7978845608028654) * (exp((-(square(gate[i_N]) / Real(2)))) * gate[i_N])))) / Real(2));
+                        const Real dgate_now = (((dy[i_N] / Real(2)) * x[i_N]) * (erf_gate_plus_1_now + (Real(0.7978845608028654) * (exp((-(square(gate[i_N]) / Real(2)))) * gate[i_N]))));
                         dgate[i_N] = dgate_now;
-                        const Real dx_now = (((dy[i_N] * gate[i_N]) * erf_gate_plus_1_now) / Real(2));
+                        const Real dx_now = (((dy[i_N] / Real(2)) * gate[i_N]) * erf_gate_plus_1_now);
                         dx[i_N] = dx_now;
                     }
                 }

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9f910ada6d5a69f11bb683001ae7482bf5eedaa3aad77bedd8289b4543b615b0",
+    "36826fcc3780ec78a1db0482c543a13ad4e87556d4b7dd8dbabbeeab48c2306b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

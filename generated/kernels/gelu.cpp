@@ -30,7 +30,7 @@ extern "C" int forward(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real y_now = ((x[i_N] * (erf((Real(0.7071067811865476) * x[i_N])) + Real(1))) / Real(2));
+                        const Real y_now = ((x[i_N] / Real(2)) * (erf((Real(0.7071067811865476) * x[i_N])) + Real(1)));
                         y[i_N] = y_now;
                     }
                 }
@@ -69,7 +69,7 @@ extern "C" int backward(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = ((dy[i_N] * ((erf((Real(0.7071067811865476) * x[i_N])) + Real(1)) + (Real(0.7978845608028654) * (exp((-(square(x[i_N]) / Real(2)))) * x[i_N])))) / Real(2));
+                        const Real dx_now = ((dy[i_N] / Real(2)) * ((erf((Real(0.7071067811865476) * x[i_N])) + Real(1)) + (Real(0.7978845608028654) * (exp((-(square(x[i_N]) / Real(2)))) * x[i_N]))));
                         dx[i_N] = dx_now;
                     }
                 }

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9d07ed400c8262a0e9b380174385d52c97bac5e420f886a7643534c46254e128",
+    "14c4481e23199d5372c8316c99d7b194fefbc6b1185270de21d9e487af4799ce",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

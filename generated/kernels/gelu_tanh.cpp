@@ -30,7 +30,7 @@ extern "C" int forward(
                 {
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real y_now = ((x[i_N] * (tanh((Real(0.7978845608028654) * (x[i_N] + (Real(0.044715) * cube(x[i_N]))))) + Real(1))) / Real(2));
+                        const Real y_now = ((x[i_N] / Real(2)) * (tanh((Real(0.7978845608028654) * (x[i_N] + (Real(0.044715) * cube(x[i_N]))))) + Real(1)));
                         y[i_N] = y_now;
                     }
                 }
@@ -70,7 +70,7 @@ extern "C" int backward(
                     #pragma omp simd
                     for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
                         const Real t_now = tanh((Real(0.7978845608028654) * (x[i_N] + (Real(0.044715) * cube(x[i_N])))));
-                        const Real dx_now = ((dy[i_N] * ((t_now + ((Real(0.7978845608028654) * (x[i_N] * ((Real(0.134145) * square(x[i_N])) + Real(1)))) * (Real(1) - square(t_now)))) + Real(1))) / Real(2));
+                        const Real dx_now = ((dy[i_N] / Real(2)) * ((t_now + ((Real(0.7978845608028654) * (x[i_N] * ((Real(0.134145) * square(x[i_N])) + Real(1)))) * (Real(1) - square(t_now)))) + Real(1)));
                         dx[i_N] = dx_now;
                     }
                 }

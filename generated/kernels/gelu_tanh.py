@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "563aded497d4f50727d75fca4070756d9415e0fb14946c5b3792b3474a131c00",
+    "c8bbee99a4a8373d96db14f81605637b22298161c7595186753cc6956ada17ca",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

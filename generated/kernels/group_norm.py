@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6735aeffc07efba781c5938cfef2ad12ac72440cf0c867913f04413d45ae5ad7",
+    "1b10a1eb8b37103c7a4daa35d5c5ba107aa6e4703653f8742bf7168fe7dd9049",
     ("_forward", "_backward", "GroupNormFunction"),
 )
 _run = Kernels(__file__, {

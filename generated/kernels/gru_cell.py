@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "44a9e9b169e3314360c78af48960fbf2d2367bd5841d0158d680202db368dcf3",
+    "97be74a2e6440c7c1be2170ad1697a2dd862eebb3270215d6018d345dfab53fe",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3ccbdde2cd1c553451f4c43a82b60ebd538cf7f70b988e59df3efc2a8c164f8e",
+    "0579fadb87690130bf24cf13c2fb6a96240e33a439b7ecaf2ebcc15f9874055c",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c9bbae8bdb1a9ba7f4234571c32cd921edb4bd9ba7faac7e2fdeff80084aa467",
+    "ee0d06392523dbe6c0bf36b7f6bf05f5a27f7ddbbb381ef7f260e73cbf50bb06",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "InstanceNormFunction"),
 )
 _run = Kernels(__file__, {

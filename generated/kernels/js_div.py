@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f2a6d4c18d36b46bf9920dea03266148536901e0f78ad62aa0b4c07fb334dd73",
+    "bd6864e280603b9fb2222e032e555b7581c32776c91233e5fbb7b992a8f79ec0",
     ("_forward", "_backward", "JSDivFunction"),
 )
 _run = Kernels(__file__, {

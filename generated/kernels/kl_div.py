@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a3a751625ce76cd0050f129fe8152a9233fc7171f94a0b81cce03e94b0e18669",
+    "b4e6b3be8d5cfacc4bdf700099884c65ebfbf44001a6c9083c1c9a51c8f602c6",
     ("_forward", "_backward", "KLDivFunction"),
 )
 _run = Kernels(__file__, {

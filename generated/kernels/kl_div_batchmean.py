@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "afc0fa8c848f3d0a791012623ea14d4ef3c582a7db47b36fcd5142cea85db5b6",
+    "d6e182ec5944ea5f552424185e2fdb3de0c9cce5a2e0a8899ad4ea8c5d9643e9",
     ("_forward", "_backward", "KLDivBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

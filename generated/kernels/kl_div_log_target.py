@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "565f7662e13ff9ed944d7397f81ed9e7bcd1a56b8d052edba2cba01dcfd8d9ce",
+    "82f61cdeb51837d3ce235e66319ee905b05c548f6deed583f43b3b34ad19e03d",
     ("_forward", "_backward", "KLDivLogTargetFunction"),
 )
 _run = Kernels(__file__, {

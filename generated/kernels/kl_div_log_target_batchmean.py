@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7b1de0395d8497c010d8a5f85f5c28a62dbfe38724339d0fd9561548e9fc0ba0",
+    "7c322a639c1e524204069ed28f8376fceafc3c5febaaec50b96820d97b6de9c0",
     ("_forward", "_backward", "KLDivLogTargetBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

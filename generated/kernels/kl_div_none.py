@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b4eacc2f48c23590e42e0736e179ea8b0d6276b0e7e2382a9d9f7870c3acfde8",
+    "ced09bc45455f54cc5ab4225b4f961f899b64a69872e5895c62d250a50ad2418",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

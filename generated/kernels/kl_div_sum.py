@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d8fa35926b243721c9f4e7363b38fd7c28c321570e4d63eb1f8b0000ee4ff8cb",
+    "e71da9c4a2a1d58b13890cac911e6fb9f7f9b0c225fa8885a90bae9bb6f3234d",
     ("_forward", "_backward", "KLDivSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "12aa155493f68bffd4869f98a3f4577b5dff6bc8062a8fd234d191c25d1ceaef",
+    "fda318a2739fab611b955afa2b9b74052e3c02d98b691da02051191ac0185b27",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

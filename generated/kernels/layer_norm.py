@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "16ec3568508e76465d2986834aa078396ecea4895e9ba7d392c475b4c3162f77",
+    "3f5b7fce2ea57a871a7e28888415e286838cf08d12091d85a3b3ef787287cca9",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "LayerNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -18,7 +18,7 @@ from ._training import TrainingStep
 
 _of = Original(
     _module,
-    "9d592827fc86ff3932cd8c28e87587bc915fe6b3ef29710ee71e1f1d3b6fbd1b",
+    "fb449b4c5e8fce79cae161135af6eb7117b1ecba73b04b4e47933d9b38f11d43",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e73583f95d70a67162d1c2d6f90c3c2455f84dbf839d8de16e2ff328ea869ea0",
+    "91dc383ddb38bd3007327fa942b6c03ab5eb70f537f47dd583ae3de65bf2a143",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d1fc2fac66043a24f1aa7a9d93b0ed3c802e1786e3dd500ec339c995d394d990",
+    "1517c2f7d34d7d5a63971e6a17e8cc8ff964aed9e824b6d0a0e94693365f747f",
     ("_forward", "_backward", "SoftmaxNLLFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "43d4134e2d5ded41da1b3dfa7b9a687ccc3c91d053fcc5f13e46839ec3bcbe83",
+    "311d410315d9358823abd8fa9ded3dfc234cd4e411f5811fd5fcec8e418e9a45",
     ("_forward", "_backward", "StdFunction"),
 )
 _run = Kernels(__file__, {

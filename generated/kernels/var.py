@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3cd5bf96f36573479ba82d3089021e76c7efa458fb112cceef330a289c2f513f",
+    "e58c13ce1b440dce49c6f57226e44deb7d8633c67d34ba7b598b439e0ca05919",
     ("_forward", "_backward", "VarFunction"),
 )
 _run = Kernels(__file__, {

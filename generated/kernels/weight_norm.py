@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "49f105783850ffb4b2dd3a2d0ae365b6f609d154d96ef14f04446d739ded0d5a",
+    "1712d1cc3488b0d132a632f2002de1115408d37a352846904421e3d28a64dff2",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
