@@ -16,6 +16,7 @@ import derive
 from derive.formulas.text import formula
 from derive.language.errors import NotationWarning
 from derive.notation.library import forward_from
+from derive.values.aliases import number_apart
 
 x = Symbol("x")
 THIRD, DECIMAL = Rational(1, 3), Rational(3, 10)
@@ -185,3 +186,10 @@ def test_a_decimal_is_shown_as_it_was_typed():
         10 * x / 3: "10*x/3",
     }
     assert [formula(e) for e in typed] == [*typed.values()]
+
+
+def test_decimals_are_not_brought_over_one_denominator():
+    """Their numbers would be 10**16 times as large, and NaN in float32 where they are squared."""
+    of_decimals = Rational("0.3989422804014327") * x + DECIMAL * x**2
+    assert number_apart(of_decimals) == (1, of_decimals)
+    assert number_apart(x / 2 + x**2 / 2) == (Rational(1, 2), x + x**2)
