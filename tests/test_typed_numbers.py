@@ -15,7 +15,9 @@ from sympy import Float, Piecewise, Rational, Symbol, exp, log, pi, sqrt, sympif
 import derive
 from derive.formulas.text import formula
 from derive.language.errors import NotationWarning
+from derive.language.symbols import Axis, Tensor
 from derive.notation.library import forward_from
+from derive.values.aliases import number_apart
 
 x = Symbol("x")
 THIRD, DECIMAL = Rational(1, 3), Rational(3, 10)
@@ -185,3 +187,11 @@ def test_a_decimal_is_shown_as_it_was_typed():
         10 * x / 3: "10*x/3",
     }
     assert [formula(e) for e in typed] == [*typed.values()]
+
+
+def test_decimals_are_not_brought_over_one_denominator():
+    """Their numbers would be 10**16 times as large, and NaN in float32 where they are squared."""
+    t = Tensor("t", (Axis("N"),))
+    of_decimals = Rational("0.3989422804014327") * t + DECIMAL * t**2
+    assert number_apart(of_decimals) == (1, of_decimals)
+    assert number_apart(t / 2 + t**2 / 3) == (Rational(1, 6), 3 * t + 2 * t**2)
