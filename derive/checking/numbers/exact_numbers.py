@@ -33,15 +33,15 @@ LONGEST_MADE = 4 * LONGEST  # of what it is computed from: SymPy may shorten it
 LARGEST_KNOWN = 20  # an argument at which SymPy is asked; gamma(20) has 18 digits
 LOST = 10  # digits that two numbers which are equal may differ in
 
-# In exponentials, with E = exp(x), these are rational functions.
-IN_EXPONENTIALS: dict[type, Callable[[Fraction], Fraction]] = {
-    sympy.exp: lambda E: E,
-    sympy.sinh: lambda E: (E - 1 / E) / 2,
-    sympy.cosh: lambda E: (E + 1 / E) / 2,
-    sympy.tanh: lambda E: (E**2 - 1) / (E**2 + 1),
-    sympy.coth: lambda E: (E**2 + 1) / (E**2 - 1),
-    sympy.sech: lambda E: 2 * E / (E**2 + 1),
-    sympy.csch: lambda E: 2 * E / (E**2 - 1),
+# In exponentials, with E = exp(n*x), these are rational functions.
+IN_EXPONENTIALS: dict[type, tuple[int, Callable[[Fraction], Fraction]]] = {
+    sympy.exp: (1, lambda E: E),
+    sympy.sinh: (1, lambda E: (E - 1 / E) / 2),
+    sympy.cosh: (1, lambda E: (E + 1 / E) / 2),
+    sympy.tanh: (2, lambda E: (E - 1) / (E + 1)),
+    sympy.coth: (2, lambda E: (E + 1) / (E - 1)),
+    sympy.sech: (1, lambda E: 2 * E / (E**2 + 1)),
+    sympy.csch: (1, lambda E: 2 * E / (E**2 - 1)),
 }
 
 
@@ -140,12 +140,13 @@ class Exact(Arithmetic):
                 raise Undefined("log of a number that is not positive")
             return _logarithm(value)
         if function in IN_EXPONENTIALS and not isinstance(value, Irrational):
-            exponential = _exponential(value)
+            times, in_exponential = IN_EXPONENTIALS[function]
+            exponential = _exponential(self.multiply([Fraction(times), value]))
             if exponential is None:
                 return None
             if exponential == 1 and function in (sympy.coth, sympy.csch):
                 raise Undefined(f"{function.__name__} has a pole here")
-            return _short(IN_EXPONENTIALS[function](exponential))
+            return _short(in_exponential(exponential))
         if function in (sympy.floor, sympy.ceiling) and type(value) is Fraction:
             return Fraction(value // 1 if function is sympy.floor else -(-value // 1))
         # sin(0), erf(0), asin(0), gamma(3): where SymPy knows a rational value

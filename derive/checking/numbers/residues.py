@@ -23,7 +23,7 @@ from fractions import Fraction
 from math import prod
 
 import sympy
-from sympy import Expr, Rational, factorint
+from sympy import Expr, Integer, Rational, factorint
 
 from derive.checking.numbers import fields
 from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Undefined, Unevaluable
@@ -175,8 +175,10 @@ class Residues(Arithmetic):
             parts = self.add([rest, *(Residue(p, 0) for p in logarithms)]).parts
             return Residue(parts, real, ("log", rest, shares))
         if function in IN_EXPONENTIALS:
-            exponential = Operand(self, self.apply(sympy.exp, [value]))
-            return Residue(IN_EXPONENTIALS[function](exponential).value.parts, real)
+            times, in_exponential = IN_EXPONENTIALS[function]
+            scaled = value if times == 1 else self.multiply([self.number(Integer(times)), value])
+            exponential = Operand(self, self.apply(sympy.exp, [scaled]))
+            return Residue(in_exponential(exponential).value.parts, real)
         if function in ON_THE_CIRCLE:
             half = Operand(self, self._odd("circle", value))
             return Residue(ON_THE_CIRCLE[function](half).value.parts, real)

@@ -115,21 +115,32 @@ class Thresholds:
         self.met: set[frozenset] = set()
 
     def around(self, bases: Sequence[Values]) -> Iterator[Found]:
-        """The data, from each of the ``bases`` on, and claim and gradient at them."""
-        open_bases = [(base, 1) for base in bases]
+        """The data, from each of the ``bases`` on, and claim and gradient at them. Each of these,
+        and what they lead to, has a share of the budget.
+        """
+        budget = self.search.budget
+        share = budget.left // (len(bases) + 1)
+        open_bases = [(base, 1, budget.left - share * (k + 1)) for k, base in enumerate(bases)]
         while open_bases:
-            base, depth = open_bases.pop(0)
-            for line in self._lines(base):
-                if self.search.budget.left < 0:
+            base, depth, kept = open_bases.pop(0)
+            for values in self._data(base, kept):
+                found = self._compared_at(values) if self._is_allowed(values) else None
+                if found is not None:
+                    yield found
+                    if depth < MOST_DEPTH and self._is_new(values):
+                        open_bases.append((values, depth + 1, 0))
+
+    def _data(self, base: Values, kept: int) -> Iterator[Values]:
+        """Where conditions change, on the lines through ``base``, until what is ``kept`` of the
+        budget is left.
+        """
+        for line in self._lines(base):
+            if self.search.budget.left < kept:
+                return
+            for values in map(line.at, self._numbers(line)):
+                if self.search.budget.left < kept:
                     return
-                for values in map(line.at, self._numbers(line)):
-                    if self.search.budget.left < 0:
-                        return
-                    found = self._compared_at(values) if self._is_allowed(values) else None
-                    if found is not None:
-                        yield found
-                        if depth < MOST_DEPTH and self._is_new(values):
-                            open_bases.append((values, depth + 1))
+                yield values
 
     def _lines(self, base: Values) -> Iterator[Line]:
         """For everything that what is compared depends on: one entry, all of them, and a factor."""
@@ -294,7 +305,8 @@ def _known(low: Expr, high: Expr) -> list[Expr]:
     if near > 0:
         found.append(sqrt(_fraction(near**2)))
     if abs(near) < LARGEST_EXPONENT:
-        found.append(log(_fraction(Rational(str(exp(near.evalf(DIGITS)))))))
+        for n in (1, 2):  # where an exponential is rational, and a hyperbolic tangent
+            found.append(log(_fraction(Rational(str(exp(n * near.evalf(DIGITS)))))) / n)
     return found
 
 

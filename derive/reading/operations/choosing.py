@@ -8,6 +8,8 @@ from sympy import And, Basic, Expr, Ge, Gt, Integer, Le, Not, Or, Piecewise, tru
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
+from derive.language.choices import Compared
+from derive.language.nodes import ArrayNode
 from derive.reading.broadcasting import pointwise
 from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Refusal
@@ -19,33 +21,50 @@ MOST_CHOICES, MOST_COMPARISONS = 24, 24  # in one choice: SymPy goes through the
 
 
 def related(relation: Callable, a: Expr, b: Expr) -> Boolean:
-    """``relation(a, b)``, case by case where a side is a choice.
+    """``relation(a, b)``, case by case where there is a choice in a side.
 
-    SymPy would do it by solving for a symbol, which is not the same symbol inside of a `Sum`.
+    SymPy would do it by solving for a symbol, which is not the same symbol inside of a `Sum`. What
+    an array node chooses stays in it.
     """
-    if isinstance(a, Piecewise):
-        return _by_cases(a, lambda part: related(relation, part, b))
-    if isinstance(b, Piecewise):
-        return _by_cases(b, lambda part: related(relation, a, part))
-    if a.has(Piecewise) or b.has(Piecewise):
-        raise Refusal("a comparison of what a choice is inside of", "check it in parts")
-    if a.is_Add and b.is_Add:  # SymPy may go round in circles in bringing these to one form
-        a, b = a - b, Integer(0)
-    return relation(a, b)
-
-
-def _by_cases(choice: Piecewise, condition: Callable[[Expr], Boolean]) -> Boolean:
+    choice = _first_choice(a) or _first_choice(b)
+    if choice is None:
+        a, b = (Compared(side) if side.has(Piecewise) else side for side in (a, b))
+        if a.is_Add and b.is_Add:  # SymPy may go round in circles in bringing these to one form
+            a, b = a - b, Integer(0)
+        return relation(a, b)
     cases, before = [], true
     for part, holds in choice.args:
-        cases.append(And(before, holds, condition(part)))
+        sides = (_with_part(side, choice, part) for side in (a, b))
+        cases.append(And(before, holds, related(relation, *sides)))
         before = And(before, Not(holds))
+        if _comparisons(Or(*cases)) > MOST_COMPARISONS:
+            raise Refusal("too many choices inside of choices", "check it in parts")
     return Or(*cases)
+
+
+def _first_choice(e: Expr) -> Piecewise | None:
+    """A choice in ``e``, outside of its array nodes."""
+    if isinstance(e, (Piecewise, ArrayNode)):
+        return e if isinstance(e, Piecewise) else None
+    inside = (_first_choice(arg) for arg in e.args if arg.has(Piecewise))
+    return next((choice for choice in inside if choice is not None), None)
+
+
+def _with_part(e: Expr, choice: Piecewise, part: Expr) -> Expr:
+    """``e`` with ``part`` in the place of ``choice``, outside of its array nodes, where the same
+    symbols may be bound.
+    """
+    if e == choice:
+        return part
+    if isinstance(e, ArrayNode) or not e.has(Piecewise):
+        return e
+    return e.func(*(_with_part(arg, choice, part) for arg in e.args))
 
 
 def chosen(*choices) -> Expr:
     """A `Piecewise` of (value, condition), of a bounded number of choices in all."""
     count = sum(value.count(Piecewise) for value, _ in choices if isinstance(value, Expr))
-    if count > MOST_CHOICES or sum(map(_comparisons, choices)) > MOST_COMPARISONS:
+    if count > MOST_CHOICES or sum(_comparisons(c) for _, c in choices) > MOST_COMPARISONS:
         raise Refusal("too many choices inside of choices", "check it in parts")
     try:
         return Piecewise(*choices)
@@ -53,8 +72,7 @@ def chosen(*choices) -> Expr:
         raise Refusal("SymPy cannot hold this choice", "compare with a name, or with 0") from None
 
 
-def _comparisons(choice) -> int:
-    condition = choice[1]  # or True
+def _comparisons(condition: Boolean | bool) -> int:
     return len(condition.atoms(Relational)) if isinstance(condition, Basic) else 0
 
 
@@ -76,28 +94,35 @@ def minimum(space: Space, input: Value, other: Value):
     return _choice(space, Le, input, other)
 
 
+def clamped(e: Expr, low: Expr, high: Expr) -> Expr:
+    """``e`` between the two; ``high`` where they are the wrong way round."""
+    return chosen(
+        (high, related(Gt, low, high)),
+        (low, related(Le, e, low)),
+        (high, related(Ge, e, high)),
+        (e, True),
+    )
+
+
 @entry(choosing, "clamp", "clip")
-def _clamp(space: Space, input: Value, min: Value | None = None, max: Value | None = None):
+def clamp(space: Space, input: Value, min: Value | None = None, max: Value | None = None):
     x = tensor(input)
     if min is None or max is None:
         result = x if min is None else maximum(space, x, min)
         return result if max is None else minimum(space, result, max)
 
-    def build(e, low, high):
-        return chosen(
-            (high, related(Gt, low, high)),
-            (low, related(Le, e, low)),
-            (high, related(Ge, e, high)),
-            (e, True),
-        )
-
     extent = sum_of([x.extent, min.extent, max.extent] * 3)
-    return pointwise(space, build, [x, min, max], extent)
+    return pointwise(space, clamped, [x, min, max], extent)
 
 
 @entry(choosing, "clamp_min")
 def _clamp_min(space: Space, input: Value, min: Value):
     return maximum(space, input, min)
+
+
+@entry(choosing, "clamp_max")
+def _clamp_max(space: Space, input: Value, max: Value):
+    return minimum(space, input, max)
 
 
 @entry(choosing, "where", forms="torch")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sympy import Integer, Ne
 
 from derive.language.symbols import is_constant
-from derive.reading.operations.choosing import chosen
+from derive.reading.operations.choosing import chosen, related
 from derive.reading.refusals import Refusal
 from derive.reading.values import BOOL, DTYPES, FLOAT, INT, MASK, NUMBER, Space, Value, entries
 
@@ -84,7 +84,7 @@ def converted(space: Space, x: Value, dtype: str) -> Value:
 
 def _truth(space: Space, x: Value) -> Value:
     """1 where an entry is not 0."""
-    e = chosen((1, Ne(x.expression, 0)), (0, True))
+    e = chosen((1, related(Ne, x.expression, Integer(0))), (0, True))
     if x.expression.is_number and e != x.expression:
         space.remark(f"torch makes True of {x.expression}, since it is held in bools here")
     return space.made(e, x.dims, x.extent.inside())

@@ -28,7 +28,7 @@ from sympy import (
 from derive.language.symbols import is_constant
 from derive.reading import literal
 from derive.reading.broadcasting import added, multiplied, negated, pointwise
-from derive.reading.operations.choosing import chosen, related
+from derive.reading.operations.choosing import chosen, clamp, clamped, related
 from derive.reading.operations.dtypes import AS_FLOATS, converted, floats, numbers
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.refusals import Refusal
@@ -45,6 +45,7 @@ from derive.reading.values import (
     number,
     product_of,
     promoted,
+    sum_of,
 )
 
 # Of an exponent: a power is multiplied out, and a root has digits.
@@ -77,6 +78,8 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "erf": erf,
     "sigmoid": _sigmoid,
     "relu": _relu,
+    "relu6": lambda e: clamped(e, Integer(0), Integer(6)),
+    "hardsigmoid": lambda e: clamped(e + 3, Integer(0), Integer(6)) / 6,
     "softplus": lambda e: log(1 + exp(e)),
     "logsigmoid": lambda e: -log(1 + exp(-e)),
     "silu": lambda e: e * _sigmoid(e),
@@ -102,8 +105,9 @@ functions: dict[str, Operation] = {}
 
 # Integers stay integers; all others make floats of them, or take none.
 OF_INTEGERS = {"abs", "absolute", "sign", "sgn", "neg", "negative", "positive", "square", "relu"}
+OF_INTEGERS |= {"relu6"}
 OF_BOOLS = {"sign": BOOL, "sgn": BOOL, "square": INT}
-OF_FLOATS_ALONE = {"softplus", "silu", "logsigmoid"}
+OF_FLOATS_ALONE = {"softplus", "silu", "logsigmoid", "hardsigmoid"}
 
 
 def _dtype_of(name: str, x: Value) -> str:
@@ -135,6 +139,21 @@ def _pointwise_entry(name: str):
 
 
 functions |= {name: _pointwise_entry(name) for name in FUNCTIONS}
+
+
+@entry(functions, "hardtanh", forms="F")
+def _hardtanh(space: Space, input: Value, min_val: Value = number(-1), max_val: Value = number(1)):
+    return clamp(space, input, min_val, max_val)
+
+
+@entry(functions, "threshold", forms="torch F")
+def _threshold(space: Space, input: Value, threshold: Value, value: Value):
+    def build(e: Expr, limit: Expr, other: Expr) -> Expr:
+        return chosen((e, related(Gt, e, limit)), (other, True))
+
+    values = [input, threshold, converted(space, value, input.dtype)]
+    extent = sum_of([v.extent for v in values] * 2)
+    return pointwise(space, build, values, extent, input.dtype)
 
 
 # Arithmetic
