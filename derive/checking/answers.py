@@ -69,7 +69,7 @@ class Answer:
     was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
     says where the formula has a value, if the gradient has one elsewhere too; the outcome is
     "narrower" where that is more than single numbers. ``cut_short`` says what a limit of time left
-    undone, ``rounded`` which numbers are constants but for rounding, ``called`` by which name the
+    undone, ``sampled`` where it was compared with data and not proved, ``rounded`` which numbers are constants but for rounding, ``called`` by which name the
     gradient goes if not by ``d`` and that of its tensor.
     """
 
@@ -87,6 +87,7 @@ class Answer:
     inherits: bool = False
     note: str = ""
     cut_short: str = ""
+    sampled: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
     called: str = ""
 

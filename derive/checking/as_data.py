@@ -31,6 +31,7 @@ def _answer_as_data(answer: Answer) -> dict:
         "inherits": answer.inherits,
         "note": answer.note,
         "cut_short": answer.cut_short,
+        "sampled": list(answer.sampled),
         "rounded": list(answer.rounded),
         "where": [] if answer.narrowing is None else list(answer.narrowing.where),
         "difference": None if answer.difference is None else float(answer.difference),

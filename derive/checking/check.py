@@ -41,6 +41,7 @@ from derive.checking.wrong_claims import (
     WrongClaim,
     WrongWhereConditionsChange,
 )
+from derive.formulas.text import formula as words_of
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
@@ -235,12 +236,15 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
     found = narrowing(ground.chain, answer.of, claim.written, given)
     if found is None:
         return answer
+    left = (t for t in ground.ties if not found.leaves_out(t.values))
+    sampled = tuple(words_of(t.condition) for t in left) if answer.sampled else ()
+    answer = replace(answer, sampled=sampled)
     return replace(answer, narrowing=found, outcome="right" if found.is_thin else "narrower")
 
 
 def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:
     """The answer with every proof that is found, for small batches or for every size."""
-    for condition, sure, renamed in _grounds_of_proof(answer, ground):
+    for condition, sure, renamed, sampled in _grounds_of_proof(answer, ground):
         for claimed in claims:
             named = claimed.xreplace(renamed)
             for same in dict.fromkeys((sure.decided(named), named)):
@@ -249,7 +253,8 @@ def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[
                 except NOT_DECIDED:
                     continue
                 conditions = (*answer.conditions, *condition)
-                yield replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+                found = replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+                yield replace(found, sampled=sampled)
                 break
 
 
@@ -271,11 +276,12 @@ def _grounds_of_proof(answer: Answer, ground: Ground):
     for one in (ground, made):
         apart = one is not ground and between_equals(ground.chain, answer.of, answer.claimed)
         if one is not None and not apart:
-            yield (), one, {}
+            sampled = () if one is ground else tuple(words_of(t.condition) for t in ground.ties)
+            yield (), one, {}, sampled
             positive = one.positive_scalars
             if positive:
                 names = ", ".join(scalar.name for scalar in positive)
-                yield (f"{names} > 0",), one.for_positive_scalars(), positive
+                yield (f"{names} > 0",), one.for_positive_scalars(), positive, sampled
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import inf
 
 from sympy import Dummy, Expr, Pow
+from sympy.core.relational import Relational
 
 from derive.chain.chain import Chain, adjoint_of, derive_chain
 from derive.checking.explaining.atomised import atomised
@@ -19,9 +21,19 @@ from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.proof import ProvedGradient, proved_gradient
 from derive.range.bounds import Bounds, Ranges
-from derive.range.decided import decided
+from derive.range.decided import HOLDS, decided, signs
 
 EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
+
+
+@dataclass(frozen=True)
+class Tie:
+    """``condition`` of a choice, which holds only where its two sides are equal: ``var <= 0``; and
+    what values of the forward are there.
+    """
+
+    condition: Relational
+    values: Mapping[Expr, Expr]
 
 
 class Ground:
@@ -103,6 +115,19 @@ class Ground:
         if statements == self.original.statements:
             return None
         return ground_of(replace(self.original, statements=statements))
+
+    @cached_property
+    def ties(self) -> tuple[Tie, ...]:
+        """Where `with_choices_made` takes the value of another choice, which is the same there."""
+        found = []
+        for s in self.original.statements:
+            left = self.decided(s.expression).atoms(Relational)
+            for tie in sorted(s.expression.atoms(Relational) - left, key=str):
+                sides, holds = signs(tie.lhs - tie.rhs, self.ranges), {*HOLDS[tie.rel_op]}
+                if sides & holds and not sides <= holds:
+                    there = s.expression.xreplace({tie.lhs: tie.rhs})
+                    found.append(Tie(tie, {tie.lhs: tie.rhs, s.tensor: there}))
+        return tuple(found)
 
     @cached_property
     def ranges(self) -> Ranges:

@@ -75,6 +75,8 @@ def _headline(verdict: Answers) -> Iterator[str]:
         yield f"{INDENT}for {condition}"
     for words in dict.fromkeys(words for a in verdict.answers for words in a.rounded):
         yield f"{INDENT}{words}"
+    for answer in verdict.answers:
+        yield from (f"{INDENT}{answer.name} {words}" for words in _sampled(answer))
 
 
 def _outcome(answer: Answer, shapes: str = "") -> str:
@@ -114,10 +116,16 @@ def _further(found: Agreement) -> str:
     return f"not proved for every size, and not compared exactly at further sizes ({found.unknown})"
 
 
+def _sampled(answer: Answer) -> Iterator[str]:
+    for where in answer.sampled:
+        yield f"where {where}: not proved; it agrees at zeros and at equal entries that were tried"
+
+
 def _details(answer: Answer) -> Iterator[str]:
     if answer.outcome in ("right", "narrower"):
         yield from answer.rounded
         yield f"proved: {proof_in_words((answer.proved,))}"
+        yield from _sampled(answer)
         if answer.agreement is not None:
             yield f"further: {_further(answer.agreement)}"
             yield f"{INDENT}(claim and gradient at random data, modulo primes of 60 bits)"

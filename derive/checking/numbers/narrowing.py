@@ -21,6 +21,7 @@ from derive.checking.numbers.ieee import Ieee
 from derive.checking.numbers.points import RANGES, Drawing, allows, data_of, generic_point
 from derive.checking.numbers.tables import UNDEFINED
 from derive.formulas.text import formula
+from derive.language.array_node import ArrayNode
 from derive.language.symbols import Axis, Tensor, is_number_or_size
 from derive.reading.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only
 
@@ -37,14 +38,25 @@ MOST_PLACES = 200  # along one axis
 @dataclass(frozen=True)
 class Narrowing:
     """``where`` a formula has a value: ``x > 0``. ``is_thin`` where only single numbers are left
-    out, such as x = 0, which random data do not meet.
+    out, such as x = 0, which random data do not meet. ``needs`` are what it says, as conditions.
     """
 
     where: tuple[str, ...]
     is_thin: bool
+    needs: tuple[Need, ...] = ()
 
     def __str__(self) -> str:
         return " and ".join(self.where)
+
+    def leaves_out(self, values: Mapping[Expr, Expr]) -> bool:
+        """Whether the formula has no value wherever the tensors in ``values`` have these."""
+        for need in self.needs:
+            operand = need.operand
+            bound = any(node.has(*values) for node in operand.atoms(ArrayNode))
+            if need.kind in (NOT_ZERO, POSITIVE) and not bound:
+                if operand.xreplace(dict(values)).is_zero:
+                    return True
+        return False
 
 
 def narrowing(
@@ -68,7 +80,7 @@ def narrowing(
                 found[need] = found.get(need, True) and not (is_random or below)
     if not found:
         return None
-    return Narrowing(_conditions(found), all(found.values()))
+    return Narrowing(_conditions(found), all(found.values()), tuple(found))
 
 
 def _missing_at(evaluation: Evaluation, of: Tensor, e: Expr, need: Need) -> bool | None:
