@@ -13,7 +13,8 @@ Long: the order in which a claim is judged is one subject; splitting it would hi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from sympy import Expr, Integer, Rational
@@ -244,17 +245,17 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
 
 def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:
     """The answer with every proof that is found, for small batches or for every size."""
-    for condition, sure, renamed, sampled in _grounds_of_proof(answer, ground):
+    for way in _ways_to_prove(answer, ground):
         for claimed in claims:
-            named = claimed.xreplace(renamed)
-            for same in dict.fromkeys((sure.decided(named), named)):
+            named = way.named(claimed)
+            for same in dict.fromkeys((way.ground.decided(named), named)):
                 try:
-                    proved = sure.proved(answer.of, same)
+                    proved = way.ground.proved(answer.of, same)
                 except NOT_DECIDED:
                     continue
-                conditions = (*answer.conditions, *condition)
+                conditions = (*answer.conditions, *way.conditions)
                 found = replace(answer, claimed=claimed, proved=proved, conditions=conditions)
-                yield replace(found, sampled=sampled)
+                yield replace(found, sampled=way.sampled)
                 break
 
 
@@ -267,21 +268,43 @@ def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
     return replace(answer, outcome="right") if found.is_exact else answer
 
 
-def _grounds_of_proof(answer: Answer, ground: Ground):
+@dataclass(frozen=True)
+class Way:
+    """A mathematics in which a claim is proved, under which conditions, and where that is no proof;
+    ``named`` is the claim in it.
+    """
+
+    ground: Ground
+    named: Callable[[Expr], Expr]
+    conditions: tuple[str, ...] = ()
+    sampled: tuple[str, ...] = ()
+
+
+def _ways_to_prove(answer: Answer, ground: Ground) -> Iterator[Way]:
     """The mathematics as it is; for positive scalars, which those of a positive default are meant
     to be; and both without the choices that are always the same, where the claim is not something
     else between equals, of which that says nothing.
     """
-    made = None if answer.claimed.has(*CHOICES) else ground.with_choices_made()
-    for one in (ground, made):
-        apart = one is not ground and between_equals(ground.chain, answer.of, answer.claimed)
-        if one is not None and not apart:
-            sampled = () if one is ground else tuple(words_of(t.condition) for t in ground.ties)
-            yield (), one, {}, sampled
-            positive = one.positive_scalars
-            if positive:
-                names = ", ".join(scalar.name for scalar in positive)
-                yield (f"{names} > 0",), one.for_positive_scalars(), positive, sampled
+    yield from _for_positive_too(Way(ground, lambda claimed: claimed))
+    made = ground.with_choices_made()
+    if made is None:
+        return
+    if answer.claimed.has(*CHOICES):
+        if ground.off_ties(answer.of, answer.claimed) is not None:
+            yield from _for_positive_too(Way(made, partial(ground.off_ties, answer.of)))
+    elif not between_equals(ground.chain, answer.of, answer.claimed):
+        sampled = tuple(words_of(tie.condition) for tie in ground.ties)
+        yield from _for_positive_too(Way(made, lambda claimed: claimed, sampled=sampled))
+
+
+def _for_positive_too(way: Way) -> Iterator[Way]:
+    yield way
+    positive = way.ground.positive_scalars
+    if positive:
+        names = ", ".join(scalar.name for scalar in positive)
+        ground, named = way.ground.for_positive_scalars(), way.named
+        conditions = (f"{names} > 0",)
+        yield Way(ground, lambda e: named(e).xreplace(positive), conditions, way.sampled)
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):

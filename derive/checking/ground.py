@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import inf
 
 from sympy import Dummy, Expr, Pow
-from sympy.core.relational import Relational
 
 from derive.chain.chain import Chain, adjoint_of, derive_chain
 from derive.checking.explaining.atomised import atomised
 from derive.checking.explaining.fitting import ValueNames
 from derive.checking.explaining.terms import TermByTerm
 from derive.checking.numbers.comparison import difference_at
+from derive.checking.ties import Tie, is_apart, off_the_tie, ties_in
 from derive.closing.closed_form import ClosedForm, ClosedStatement, close
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.proof import ProvedGradient, proved_gradient
 from derive.range.bounds import Bounds, Ranges
-from derive.range.decided import HOLDS, decided, signs
+from derive.range.decided import decided
 
 EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
-
-
-@dataclass(frozen=True)
-class Tie:
-    """``condition`` of a choice, which holds only where its two sides are equal: ``var <= 0``; and
-    what values of the forward are there.
-    """
-
-    condition: Relational
-    values: Mapping[Expr, Expr]
 
 
 class Ground:
@@ -118,16 +107,20 @@ class Ground:
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
-        """Where `with_choices_made` takes the value of another choice, which is the same there."""
-        found = []
-        for s in self.original.statements:
-            left = self.decided(s.expression).atoms(Relational)
-            for tie in sorted(s.expression.atoms(Relational) - left, key=str):
-                sides, holds = signs(tie.lhs - tie.rhs, self.ranges), {*HOLDS[tie.rel_op]}
-                if sides & holds and not sides <= holds:
-                    there = s.expression.xreplace({tie.lhs: tie.rhs})
-                    found.append(Tie(tie, {tie.lhs: tie.rhs, s.tensor: there}))
-        return tuple(found)
+        """Where `with_choices_made` takes another choice, of which the value is the same there."""
+        return tuple(ties_in(self.original, self.ranges))
+
+    def off_ties(self, of: Tensor, claimed: Expr) -> Expr | None:
+        """What ``claimed``, which chooses, is where nothing is tied, if it is the gradient of
+        ``of`` where something is; else None.
+        """
+        if len(self.ties) != 1 or not is_apart(self.ties[0], self.original, of):
+            return None
+        (tie,) = self.ties
+        gradient = self.form.closed[adjoint_of(of).name]
+        if not (tie.of_entry(claimed) and tie.is_zero(claimed - gradient)):
+            return None
+        return decided(claimed, off_the_tie(tie, self.with_choices_made().ranges))
 
     @cached_property
     def ranges(self) -> Ranges:
