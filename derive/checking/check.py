@@ -289,7 +289,7 @@ def _ways_to_prove(answer: Answer, ground: Ground) -> Iterator[Way]:
     made = ground.with_choices_made()
     if made is None:
         return
-    if answer.claimed.has(*CHOICES):
+    if ground.decided(answer.claimed).has(*CHOICES):
         if ground.off_ties(answer.of, answer.claimed) is not None:
             yield from _for_positive_too(Way(made, partial(ground.off_ties, answer.of)))
     elif not between_equals(ground.chain, answer.of, answer.claimed):

@@ -7,7 +7,25 @@ for all data.
 
 from __future__ import annotations
 
-from sympy import Abs, Add, Expr, Integer, Mul, Or, Piecewise, Pow, Rational, S, cancel, exp, sign
+from sympy import (
+    Abs,
+    Add,
+    Expr,
+    Integer,
+    Mul,
+    Ne,
+    Not,
+    Or,
+    Piecewise,
+    Pow,
+    Rational,
+    S,
+    cancel,
+    exp,
+    fraction,
+    sign,
+    together,
+)
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
@@ -25,7 +43,8 @@ def decided(e: Expr, ranges: Ranges) -> Expr:
     """``e`` with every choice made that the ranges of its values decide.
 
     A condition that can hold only as an equality, ``y <= 0`` of a y that is not negative, is left
-    out too where both of its branches are equal then.
+    out too where both of its branches are equal then. What is positive goes out of the divisors of
+    what is compared.
     """
     if not e.has(Piecewise, Abs, sign, PointwiseMax, PointwiseMin):
         return e
@@ -111,6 +130,9 @@ def _extreme(e: Expr, ranges: Ranges) -> Expr:
 
 def _choice(e: Piecewise, ranges: Ranges) -> Expr:
     branches: list[tuple[Expr, Expr]] = []
+    if len(e.args) == 2 and isinstance(e.args[0].cond, Ne):
+        (elsewhere, apart), (there, _) = e.args
+        e = Piecewise((there, Not(apart)), (elsewhere, True))
     alternatives = (
         (value, one)
         for value, condition in reversed(e.args)
@@ -131,10 +153,15 @@ def _choice(e: Piecewise, ranges: Ranges) -> Expr:
 
 
 def _relation(relation: Relational, ranges: Ranges):
-    holds, sides = HOLDS[relation.rel_op], signs(relation.lhs - relation.rhs, ranges)
+    difference = relation.lhs - relation.rhs
+    holds, sides = HOLDS[relation.rel_op], signs(difference, ranges)
     if sides <= {*holds}:
         return S.true
-    return relation if sides & {*holds} else S.false
+    if not sides & {*holds}:
+        return S.false
+    above, below = fraction(together(difference))
+    is_quotient = below.free_symbols and signs(below, ranges) == {1}
+    return relation.func(above, 0) if is_quotient else relation
 
 
 def _is_continued(value: Expr, condition, branches, ranges: Ranges) -> bool:

@@ -20,7 +20,8 @@ from derive.reading.literal import Beside, Logarithm, Power, Quotient
 
 DIGITS = 50  # so many that what agrees in them by chance is never met
 LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
-LARGEST_MAGNITUDE = 4 * LARGEST_EXPONENT  # in powers of 2, of which e has less than two
+FAR_EXPONENT = 10**12  # the same where no number is written out, nor looked at by SymPy
+MAGNITUDES = 4  # powers of 2, of which e has less than two, in a power of e
 GUARD = 10  # digits beyond those, lost in long sums
 
 
@@ -84,7 +85,10 @@ class Arithmetic:
 
 
 class Floating(Arithmetic):
-    """Real numbers of mpmath, to fifty digits and some to spare."""
+    """Real numbers of mpmath, to fifty digits and some to spare, up to exp(largest)."""
+
+    def __init__(self, largest: int = LARGEST_EXPONENT):
+        self.largest = largest
 
     def number(self, e: Expr):
         if e.is_Rational:
@@ -97,16 +101,16 @@ class Floating(Arithmetic):
         return CONTEXT.fsum(values)
 
     def multiply(self, values: Sequence):
-        return _bounded(functools.reduce(lambda a, b: a * b, values))
+        return self._bounded(functools.reduce(lambda a, b: a * b, values))
 
     def power(self, base, exponent):
         if base == 0:
             if exponent < 0:
                 raise Undefined("division by zero")
             return CONTEXT.mpf(exponent == 0)
-        if abs(exponent) * (abs(CONTEXT.mag(base)) + 1) > 2 * LARGEST_EXPONENT:
+        if abs(exponent) * (abs(CONTEXT.mag(base)) + 1) > 2 * self.largest:
             raise Unevaluable("a power is too large")
-        return _real(base**exponent)
+        return self._real(base**exponent)
 
     def apply(self, function: type, values: Sequence):
         chosen = self.chosen(function, values)
@@ -114,10 +118,10 @@ class Floating(Arithmetic):
             return chosen
         if function not in FUNCTIONS:
             raise Unevaluable(f"{function.__name__} has no numbers here")
-        if function not in BOUNDED and any(abs(v) > LARGEST_EXPONENT for v in values):
+        if function not in BOUNDED and any(abs(v) > self.largest for v in values):
             raise Unevaluable(f"{function.__name__} of a number that is too large")
         try:
-            return _real(FUNCTIONS[function](*values))
+            return self._real(FUNCTIONS[function](*values))
         except (ValueError, ZeroDivisionError):
             raise Undefined(f"{function.__name__} has a pole here") from None
 
@@ -127,14 +131,12 @@ class Floating(Arithmetic):
     def sympy(self, value) -> Expr:
         return Float(value, DIGITS)
 
+    def _real(self, value):
+        if isinstance(value, CONTEXT.mpc) or not CONTEXT.isfinite(value):
+            raise Undefined("no real number")
+        return self._bounded(value)
 
-def _real(value):
-    if isinstance(value, CONTEXT.mpc) or not CONTEXT.isfinite(value):
-        raise Undefined("no real number")
-    return _bounded(value)
-
-
-def _bounded(value):
-    if value and abs(CONTEXT.mag(value)) > LARGEST_MAGNITUDE:
-        raise Unevaluable("a number is too large, or too near to zero")
-    return value
+    def _bounded(self, value):
+        if value and abs(CONTEXT.mag(value)) > MAGNITUDES * self.largest:
+            raise Unevaluable("a number is too large, or too near to zero")
+        return value

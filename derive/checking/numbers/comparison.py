@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr
 
@@ -110,7 +110,26 @@ class Question:
         got = claim.entries_or_undefined(self.claimed, home)
         operations = evaluation.operations + (claim.operations if claim is not evaluation else 0)
         scale = 1 if isinstance(arithmetic, Exact) else evaluation.largest
-        return Comparison(of_claim or arithmetic, expected, got, at_kink, operations, scale)
+        found = Comparison(of_claim or arithmetic, expected, got, at_kink, operations, scale)
+        if isinstance(arithmetic, Floating) and scale * VISIBLE > 1 and of_claim is None:
+            return self._with_more_digits(found, point, limit)
+        return found
+
+    def _with_more_digits(self, found: Comparison, point: Point, limit: int) -> Comparison:
+        """The same; where exponentials are out of all proportion on the way, their size says
+        nothing of rounding, but with twice as many digits all entries come out again.
+        """
+        with CONTEXT.workdps(2 * CONTEXT.dps):
+            evaluation = Evaluation(self.chain, point, found.arithmetic, limit)
+            home, pairs = self.of.home, []
+            for e, before in ((adjoint_of(self.of), found.expected), (self.claimed, found.got)):
+                again = evaluation.entries_or_undefined(e, home)
+                pairs += [(before[i], value) for i, value in again.items()]
+        numbers = [(a, b) for a, b in pairs if UNDEFINED not in (a, b)]
+        largest = max((abs(b) for _, b in numbers), default=0)
+        if any(abs(a - b) > VISIBLE * largest for a, b in numbers):
+            return found
+        return replace(found, scale=1, operations=found.operations + evaluation.operations)
 
     def _usual_ties(self, point: Point, ties: int) -> int:
         """How many equals conditions of the gradient ask for at random data of the same sizes: not

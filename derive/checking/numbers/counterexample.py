@@ -19,7 +19,7 @@ Long: the ways in which an example is looked for share their data, budgets and l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -28,7 +28,7 @@ from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 
 from derive.chain.chain import Chain
-from derive.checking.numbers.arithmetic import DIGITS, Floating, Unevaluable
+from derive.checking.numbers.arithmetic import DIGITS, Arithmetic, Floating, Unevaluable
 from derive.checking.numbers.comparison import Comparison, Question
 from derive.checking.numbers.comparison import largest_difference as largest_difference
 from derive.checking.numbers.confirmation import confirm
@@ -63,6 +63,7 @@ LONG = 12  # a size at which an entry can be 3 standard deviations from the mean
 FOR_LARGE_SIZES = 200_000  # operations, where small sizes are known to show nothing
 UNEVALUABLE = 50  # operations, about, until an arithmetic refuses
 SIZES_OF_KINKS = 6  # at which equal entries are tried
+FLOATING = Floating()
 SEEDS = 3  # of random data at one size, where choices are made: so many branches are met
 
 
@@ -270,16 +271,18 @@ def _where_conditions_change(
     kind = _range_of_data(question, settled)
     for sizes in islice(_sizes_for_conditions(question, at), most_sizes):
         search = Search(question, sizes, settled, Floating(), Budget(operations))
-        bases = [_random_values(question, sizes, settled, Drawing(k, kind)) for k in range(BASES)]
-        bases.append(bases[0] | _zeros(search))
-        for found in Thresholds(search).around(bases):
+        first, *others = (
+            _random_values(question, sizes, settled, Drawing(k, kind)) for k in range(BASES)
+        )
+        thresholds = Thresholds(search)
+        for found in thresholds.around([first, first | _zeros(search, thresholds.moved), *others]):
             if found.comparison.different:
                 yield search, found
 
 
-def _zeros(search: Search) -> Values:
+def _zeros(search: Search, tensors: Sequence[Tensor]) -> Values:
     zeros = search.all_equal(Integer(0))
-    return {t.name: zeros[t.name] for t in search.free if t.role == "input"}
+    return {t.name: zeros[t.name] for t in tensors if t.role == "input"}
 
 
 def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]]:
@@ -309,7 +312,7 @@ def _simplified(search: Search, found: Found) -> Counterexample | None:
     search.arithmetic, search.kinks = found.arithmetic, at_kink
     search.budget = Budget(FOR_SHORTENING)
     point = search.point(search.shortened(found.values))
-    return _stated(search.question, point, at_kink=at_kink)
+    return _stated(search.question, point, at_kink=at_kink, last=found.arithmetic)
 
 
 def _at_kink(question: Question, settled) -> Counterexample | None:
@@ -327,10 +330,16 @@ def _at_kink(question: Question, settled) -> Counterexample | None:
 
 
 def _stated(
-    question: Question, point: Point, undefined: bool = False, at_kink: bool = False
+    question: Question,
+    point: Point,
+    undefined: bool = False,
+    at_kink: bool = False,
+    last: Arithmetic = FLOATING,
 ) -> Counterexample | None:
-    """The entry with the least to read, as exact as it can be."""
-    for arithmetic in (Exact(), Exact(irrational=True), Floating()):
+    """The entry with the least to read, as exact as it can be; in the arithmetic ``last``, where
+    it is not exact.
+    """
+    for arithmetic in (Exact(), Exact(irrational=True), last):
         try:
             found = question.compared(point, arithmetic)
         except Unevaluable:

@@ -30,10 +30,17 @@ from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
 
-from derive.checking.numbers.arithmetic import CONTEXT, DIGITS, Arithmetic, Floating, Unevaluable
+from derive.checking.numbers.arithmetic import (
+    CONTEXT,
+    DIGITS,
+    FAR_EXPONENT,
+    Arithmetic,
+    Floating,
+    Unevaluable,
+)
 from derive.checking.numbers.comparison import Comparison
 from derive.checking.numbers.evaluation import Evaluation
-from derive.checking.numbers.exact_numbers import Exact
+from derive.checking.numbers.exact_numbers import IN_EXPONENTIALS, Exact
 from derive.checking.numbers.points import Values
 from derive.checking.numbers.search import Search
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index
@@ -53,6 +60,7 @@ SHORT = 1000  # the largest denominator of a number that is written as a fractio
 LARGEST_EXPONENT = 100  # of an exponential that is looked at
 FAR = 10**6  # from which on "beyond" is twice as far, and no longer one more
 MOST_ROOTS = 6  # of one line
+MOST_DOUBLINGS = 1000  # about, in an exponential that is rational
 MOST_DEPTH = 3  # conditions that have to hold together, each for another tensor
 
 SET, SHIFT, SCALE = "set", "shift", "scale"
@@ -112,6 +120,7 @@ class Thresholds:
         self.moved = [
             t for t in search.free if t.name in sources and t.role not in ("label", "kept")
         ]
+        self.is_exponential = any(e.has(*IN_EXPONENTIALS) for e in self.question.formulas())
         self.met: set[frozenset] = set()
 
     def around(self, bases: Sequence[Values]) -> Iterator[Found]:
@@ -163,7 +172,7 @@ class Thresholds:
     def _compared_at(self, values: Values) -> Found | None:
         """Exact where that is possible: a number that something is compared with is then met."""
         budget = self.search.budget
-        for arithmetic in (Exact(), Floating()):
+        for arithmetic in (Exact(), Floating(FAR_EXPONENT)):
             try:
                 point = self.search.point(values)
                 found = self.question.compared(point, arithmetic, max(budget.left, 0))
@@ -191,7 +200,10 @@ class Thresholds:
         if not roots:
             return []
         gaps = [_between(a, b) for a, b in pairwise(roots)]
-        return [*_beyond(roots[-1], 1), *gaps, *_beyond(roots[0], -1), *roots]
+        beyond = [*_beyond(roots[-1], 1), *gaps, *_beyond(roots[0], -1), *roots]
+        if self.is_exponential:  # 1 - tanh(100)**2 is 0 but for the 87th digit
+            beyond += [*_logarithm_beyond(roots[-1], 1), *_logarithm_beyond(roots[0], -1)]
+        return beyond
 
     def _roots(self, line: Line) -> list[Expr]:
         """Where something compared is 0: the nearest to 0 first, each of what is compared once
@@ -341,3 +353,10 @@ def _beyond(root: Expr, side: int) -> list[Expr]:
     else:
         whole = floor(root) + 1 if side > 0 else ceiling(root) - 1
     return [whole] if root * whole > 0 or root == 0 else [whole, root / 2]
+
+
+def _logarithm_beyond(root: Expr, side: int) -> list[Expr]:
+    """A logarithm beyond ``root``, of which exponentials are rational."""
+    if abs(root) > MOST_DOUBLINGS:
+        return []
+    return [(floor(root / log(2)) + 1 if side > 0 else ceiling(root / log(2)) - 1) * log(2)]

@@ -9,7 +9,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
 from derive.language.choices import Compared
-from derive.language.nodes import ArrayNode
+from derive.language.nodes import ArrayNode, OneHot
 from derive.reading.broadcasting import pointwise
 from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Refusal
@@ -17,6 +17,7 @@ from derive.reading.values import MASK, Space, Value, promoted, sum_of
 
 choosing: dict[str, Operation] = {}
 
+ZERO, ONE = Integer(0), Integer(1)
 MOST_CHOICES, MOST_COMPARISONS = 24, 24  # in one choice: SymPy goes through their branches
 
 
@@ -67,9 +68,22 @@ def chosen(*choices) -> Expr:
     if count > MOST_CHOICES or sum(_comparisons(c) for _, c in choices) > MOST_COMPARISONS:
         raise Refusal("too many choices inside of choices", "check it in parts")
     try:
-        return Piecewise(*choices)
+        return _of_indicators(Piecewise(*choices))
     except RecursionError:
         raise Refusal("SymPy cannot hold this choice", "compare with a name, or with 0") from None
+
+
+def _of_indicators(e: Expr) -> Expr:
+    """Piecewise((a, h > 0), (b, True)) = h*a + (1 - h)*b for a one-hot h, which is 0 or 1."""
+    if not isinstance(e, Piecewise):
+        return e
+    for relation in sorted(set().union(*(c.atoms(Relational) for _, c in e.args)), key=str):
+        hots = [side for side in relation.args if isinstance(side, OneHot)]
+        if len(hots) == 1 and sum(side.is_number for side in relation.args) == 1:
+            (hot,) = hots
+            hit, missed = (e.xreplace({relation: relation.xreplace({hot: n})}) for n in (ONE, ZERO))
+            return hot * _of_indicators(hit) + (1 - hot) * _of_indicators(missed)
+    return e
 
 
 def _comparisons(condition: Boolean | bool) -> int:
