@@ -62,6 +62,12 @@ class WrongClaim:
 class WrongWhereConditionsChange(WrongClaim):
     """A claim that is right for random data, and wrong where a condition comes out otherwise."""
 
+    def comparison(self) -> Comparison | None:
+        """No term of it is missing, or is another one: its choices are in other forms."""
+        found = super().comparison()
+        said = found and all(d.kind == "extra" for d in found.differences)
+        return found if said else None
+
     def neighbour(self) -> None:
         return None
 

@@ -13,7 +13,6 @@ from sympy import (
     Expr,
     Integer,
     Mul,
-    Ne,
     Not,
     Or,
     Piecewise,
@@ -130,7 +129,7 @@ def _extreme(e: Expr, ranges: Ranges) -> Expr:
 
 def _choice(e: Piecewise, ranges: Ranges) -> Expr:
     branches: list[tuple[Expr, Expr]] = []
-    if len(e.args) == 2 and isinstance(e.args[0].cond, Ne):
+    if len(e.args) == 2 and _is_at_equality(Not(e.args[0].cond), ranges):
         (elsewhere, apart), (there, _) = e.args
         e = Piecewise((there, Not(apart)), (elsewhere, True))
     alternatives = (
@@ -164,12 +163,16 @@ def _relation(relation: Relational, ranges: Ranges):
     return relation.func(above, 0) if is_quotient else relation
 
 
-def _is_continued(value: Expr, condition, branches, ranges: Ranges) -> bool:
-    """Whether a branch is taken only where two are equal, and is what comes else then."""
+def _is_at_equality(condition, ranges: Ranges) -> bool:
+    """Whether a condition can hold only where its two sides are equal."""
     if not isinstance(condition, Relational):
         return False
-    sides = signs(condition.lhs - condition.rhs, ranges) & {*HOLDS[condition.rel_op]}
-    if sides != {0}:
+    return signs(condition.lhs - condition.rhs, ranges) & {*HOLDS[condition.rel_op]} == {0}
+
+
+def _is_continued(value: Expr, condition, branches, ranges: Ranges) -> bool:
+    """Whether a branch is taken only where two are equal, and is what comes else then."""
+    if not _is_at_equality(condition, ranges):
         return False
     for a, b in (condition.args, reversed(condition.args)):
         if isinstance(a, Tensor) and not b.has(a):
