@@ -7,7 +7,7 @@ from sympy import Integer, log, sqrt
 
 import derive
 from derive.chain.chain import derive_chain
-from derive.checking.numbers.counterexample import rows
+from derive.checking.numbers.example import rows
 from derive.checking.rounded import rounded_constants
 
 

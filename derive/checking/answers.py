@@ -10,7 +10,7 @@ from sympy import Expr
 
 from derive.checking.explaining.neighbours import Neighbour
 from derive.checking.explaining.terms import Comparison
-from derive.checking.numbers.counterexample import Counterexample
+from derive.checking.numbers.example import Counterexample
 from derive.checking.numbers.further import Agreement
 from derive.checking.numbers.narrowing import Narrowing
 from derive.language.symbols import Tensor
@@ -69,8 +69,9 @@ class Answer:
     was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
     says where the formula has a value, if the gradient has one elsewhere too; the outcome is
     "narrower" where that is more than single numbers. ``cut_short`` says what a limit of time left
-    undone, ``sampled`` where it was compared with data and not proved, ``rounded`` which numbers are constants but for rounding, ``called`` by which name the
-    gradient goes if not by ``d`` and that of its tensor.
+    undone, ``sampled`` where it was compared with data and not proved, ``rounded`` which numbers
+    are constants but for rounding, ``called`` by which name the gradient goes if not by ``d`` and
+    that of its tensor.
     """
 
     of: Tensor

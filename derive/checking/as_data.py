@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from derive.checking.answers import Answer, Answers, Refutation
-from derive.checking.numbers.counterexample import rows
+from derive.checking.numbers.example import rows
 from derive.checking.report import formula
 
 

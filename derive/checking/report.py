@@ -10,7 +10,7 @@ from sympy import Expr, Float, Rational, cancel
 from derive.checking.answers import Answer, Answers, Refutation
 from derive.checking.explaining.fitting import is_simple_size_function
 from derive.checking.explaining.terms import Comparison, TermDifference
-from derive.checking.numbers.counterexample import Counterexample, rows
+from derive.checking.numbers.example import Counterexample, rows
 from derive.checking.numbers.further import Agreement
 from derive.formulas.text import formula as written
 from derive.language.symbols import is_constant

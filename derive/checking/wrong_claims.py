@@ -11,7 +11,7 @@ from derive.checking.explaining.neighbours import Neighbour, neighbour_of
 from derive.checking.explaining.terms import Comparison
 from derive.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.checking.numbers.arithmetic import Unevaluable
-from derive.checking.numbers.counterexample import Counterexample
+from derive.checking.numbers.example import Counterexample
 from derive.language.symbols import Tensor, tensors_in
 
 NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, Unevaluable)

@@ -53,9 +53,9 @@ class Narrowing:
         for need in self.needs:
             operand = need.operand
             bound = any(node.has(*values) for node in operand.atoms(ArrayNode))
-            if need.kind in (NOT_ZERO, POSITIVE) and not bound:
-                if operand.xreplace(dict(values)).is_zero:
-                    return True
+            excludes_zero = need.kind in (NOT_ZERO, POSITIVE) and not bound
+            if excludes_zero and operand.xreplace(dict(values)).is_zero:
+                return True
         return False
 
 

@@ -12,8 +12,6 @@ at which something compared is 0: exactly, where it is linear there. Between two
 every condition stays as it is, so that one number of each gap does, beside the places themselves.
 Data in which a condition comes out as it never did are moved on from there: ``dy > 100`` may count
 only where ``x > 3``.
-
-Long: lines, the places on them and what is compared there go through each other.
 """
 
 from __future__ import annotations
@@ -25,14 +23,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from sympy import Abs, Expr, Heaviside, Integer, Rational, ceiling, exp, floor, log, sign, sqrt
+from sympy import Abs, Expr, Heaviside, Integer, Rational, sign
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
 
 from derive.checking.numbers.arithmetic import (
-    CONTEXT,
-    DIGITS,
     FAR_EXPONENT,
     Arithmetic,
     Floating,
@@ -42,6 +38,14 @@ from derive.checking.numbers.comparison import Comparison
 from derive.checking.numbers.evaluation import Evaluation
 from derive.checking.numbers.exact_numbers import IN_EXPONENTIALS, Exact
 from derive.checking.numbers.points import Values
+from derive.checking.numbers.roots import (
+    between,
+    beyond,
+    is_zero,
+    known,
+    logarithm_beyond,
+    narrowed,
+)
 from derive.checking.numbers.search import Search
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index
 from derive.language.choices import as_choices
@@ -53,14 +57,7 @@ STEPS = (
     *(Rational(1, n) for n in (10, 10**3, 10**8, 10**33)),
 )
 GRID = tuple(sorted((*STEPS, Integer(0), *(-s for s in STEPS))))
-MOST_STEPS, NARROW = 24, Rational(1, 10**14)  # until a gap in which something changes is small
-ALIKE = 1000  # the ratio of two values between which a curve is taken for a line
-SEARCHED_DIGITS = 20  # of a place on the line: two more than float64 has
-SHORT = 1000  # the largest denominator of a number that is written as a fraction
-LARGEST_EXPONENT = 100  # of an exponential that is looked at
-FAR = 10**6  # from which on "beyond" is twice as far, and no longer one more
 MOST_ROOTS = 6  # of one line
-MOST_DOUBLINGS = 1000  # about, in an exponential that is rational
 MOST_DEPTH = 3  # conditions that have to hold together, each for another tensor
 
 SET, SHIFT, SCALE = "set", "shift", "scale"
@@ -199,11 +196,11 @@ class Thresholds:
         roots = sorted(self._roots(line))
         if not roots:
             return []
-        gaps = [_between(a, b) for a, b in pairwise(roots)]
-        beyond = [*_beyond(roots[-1], 1), *gaps, *_beyond(roots[0], -1), *roots]
+        gaps = [between(a, b) for a, b in pairwise(roots)]
+        around = [*beyond(roots[-1], 1), *gaps, *beyond(roots[0], -1), *roots]
         if self.is_exponential:  # 1 - tanh(100)**2 is 0 but for the 87th digit
-            beyond += [*_logarithm_beyond(roots[-1], 1), *_logarithm_beyond(roots[0], -1)]
-        return beyond
+            around += [*logarithm_beyond(roots[-1], 1), *logarithm_beyond(roots[0], -1)]
+        return around
 
     def _roots(self, line: Line) -> list[Expr]:
         """Where something compared is 0: the nearest to 0 first, each of what is compared once
@@ -256,12 +253,12 @@ class Thresholds:
         root = self._linear_root(lambda s: at(s, Exact()), low, high)
         if root is not None:
             return root
-        low, high = _narrowed(lambda s: at(s, Floating()), low, high)
+        low, high = narrowed(lambda s: at(s, Floating()), low, high)
         root = self._linear_root(lambda s: at(s, Exact()), low, high)
         if root is not None:
             return root
         irrational = Exact(irrational=True)
-        return next((s for s in _known(low, high) if _is_zero(at(s, irrational))), low)
+        return next((s for s in known(low, high) if is_zero(at(s, irrational))), low)
 
     def _linear_root(self, at: Callable, low: Expr, high: Expr) -> Expr | None:
         """The place at which ``at`` is 0, if it is linear between two others."""
@@ -271,92 +268,3 @@ class Thresholds:
         first, last = (Rational(value.numerator, value.denominator) for value in ends)
         root = low - first * (high - low) / (last - first)
         return root if at(root) == 0 else None
-
-
-def _narrowed(at: Callable, low: Expr, high: Expr) -> tuple[Expr, Expr]:
-    """A small gap within a gap, in which the sign of ``at`` still changes: by the secant, where the
-    values at both ends are alike, and of these the one that stays is halved (Illinois); else by the
-    middle.
-    """
-    at_low, at_high = at(low), at(high)
-    for _ in range(MOST_STEPS):
-        if (
-            None in (at_low, at_high)
-            or at_low * at_high >= 0
-            or abs(high - low) <= NARROW * max(abs(low), abs(high))
-        ):
-            break
-        if abs(at_low) < ALIKE * abs(at_high) and abs(at_high) < ALIKE * abs(at_low):
-            share = _short(at_low / (at_low - at_high))
-            middle = low + share * (high - low)
-        else:
-            middle = _middle(low, high)
-        value = at(middle)
-        if value is None or value == 0:
-            return middle, middle
-        if (value > 0) == (at_low > 0):
-            low, at_low, at_high = middle, value, at_high / 2
-        else:
-            high, at_high, at_low = middle, value, at_low / 2
-    return low, high
-
-
-def _short(value) -> Expr:
-    """A number of the arithmetic, to as many digits as the search needs."""
-    return Rational(str(CONTEXT.nstr(value, SEARCHED_DIGITS)))
-
-
-def _is_zero(value) -> bool:
-    return value is not None and Exact(irrational=True).compare(value, Fraction(0)) == 0
-
-
-def _known(low: Expr, high: Expr) -> list[Expr]:
-    """Numbers that a person would write, near a small gap."""
-    near = Rational((low + high) / 2)
-    found = [_fraction(near)]
-    if near > 0:
-        found.append(sqrt(_fraction(near**2)))
-    if abs(near) < LARGEST_EXPONENT:
-        for n in (1, 2):  # where an exponential is rational, and a hyperbolic tangent
-            found.append(log(_fraction(Rational(str(exp(n * near.evalf(DIGITS)))))) / n)
-    return found
-
-
-def _fraction(e: Expr) -> Expr:
-    """A short fraction near a number; near a small one, 1 over that."""
-    if 0 < abs(e) < 1:
-        return 1 / _fraction(1 / e)
-    return Rational(Fraction(int(e.p), int(e.q)).limit_denominator(SHORT))
-
-
-def _middle(low: Expr, high: Expr) -> Expr:
-    """Of numbers of different size the geometric mean, so that few halvings do."""
-    for turned in (1, -1):
-        a, b = sorted((turned * low, turned * high))
-        if a > 0 and b > 4 * a:
-            return turned * Rational(str(sqrt(a * b).evalf(SEARCHED_DIGITS)))
-    return (low + high) / 2
-
-
-def _between(a: Expr, b: Expr) -> Expr:
-    """A number between two, a short one where there is one."""
-    middle = _fraction((a + b) / 2) if a.is_Rational and b.is_Rational else (a + b) / 2
-    return middle if a < middle < b else (a + b) / 2
-
-
-def _beyond(root: Expr, side: int) -> list[Expr]:
-    """A whole number beyond ``root``, and far beyond where that is large; one of the sign of
-    ``root`` too.
-    """
-    if abs(root) > FAR:
-        whole = 2 * root if root * side > 0 else Integer(0)
-    else:
-        whole = floor(root) + 1 if side > 0 else ceiling(root) - 1
-    return [whole] if root * whole > 0 or root == 0 else [whole, root / 2]
-
-
-def _logarithm_beyond(root: Expr, side: int) -> list[Expr]:
-    """A logarithm beyond ``root``, of which exponentials are rational."""
-    if abs(root) > MOST_DOUBLINGS:
-        return []
-    return [(floor(root / log(2)) + 1 if side > 0 else ceiling(root / log(2)) - 1) * log(2)]

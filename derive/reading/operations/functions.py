@@ -141,8 +141,11 @@ def _pointwise_entry(name: str):
 functions |= {name: _pointwise_entry(name) for name in FUNCTIONS}
 
 
+ONES = number(-1), number(1)
+
+
 @entry(functions, "hardtanh", forms="F")
-def _hardtanh(space: Space, input: Value, min_val: Value = number(-1), max_val: Value = number(1)):
+def _hardtanh(space: Space, input: Value, min_val: Value = ONES[0], max_val: Value = ONES[1]):
     return clamp(space, input, min_val, max_val)
 
 
