@@ -45,6 +45,8 @@ torch.where(m, g, x); torch.where(m, 1, 0); torch.where(m, 1., 0); torch.where(m
 torch.where(m, g, 0.5); torch.where(m, x, 0); torch.maximum(g, x); torch.maximum(m, m)
 torch.maximum(g, m); torch.minimum(m, x); torch.max(g, h); g.clamp(0.5); g.clamp(0, 1)
 m.clamp(0, 1); x.scatter(1, labels[:, None], s.item()); g.clamp_min(0.5)
+g.clamp_max(0.5); F.hardtanh(x, 0, 1); F.hardtanh(x); F.relu6(4*x); F.hardsigmoid(4*x)
+F.threshold(x, 0, 1); torch.threshold(x, 0.5, -2); F.threshold(g, 0, 1); F.relu6(g)
 torch.addcmul(x, g, g); torch.addcmul(g, h, h, value=2)
 torch.addcmul(g, h, h, value=0.5); torch.addcmul(g, x, x); torch.add(x, m, alpha=-1)
 torch.add(x, g, alpha=2); torch.add(m, 1); torch.mul(m, m); torch.div(g, 2)
@@ -64,7 +66,8 @@ g.gather(1, labels[:, None]); h[range(N), labels]; g.view(N, C); g.clone(); g.ex
 ---
 x - m; 1 - m; m - 1; m - x; g - m; m - m; torch.sub(x, m); torch.add(g, g, alpha=0.5); -m; +m
 (m * m) - x; abs(m); m.abs(); m.neg(); m.positive(); m.relu(); F.relu(m); h ** -1
-F.softplus(g); F.silu(g); F.logsigmoid(g); F.softplus(m); g.mean(0); m.mean(); m.sum(0).mean()
+F.hardsigmoid(g); F.softplus(g); F.silu(g); F.logsigmoid(g); F.softplus(m); g.mean(0); m.mean()
+m.sum(0).mean()
 x.mean(0, dtype=torch.long); g.var(0); g.std(0); m.var(0); g.norm(); m.norm(); m.argmax(1)
 m.argmin(1); g.softmax(1); m.softmax(1); g.log_softmax(1); F.softmax(g, 1); g @ x.T; m @ m.T
 m @ x.T; g.T @ x; torch.mv(g, cols); torch.dot(cols, h.sum(0)); torch.inner(cols, h.sum(0))

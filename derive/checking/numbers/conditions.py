@@ -108,5 +108,7 @@ def at_kink(question: Question, settled) -> Counterexample | None:
         for number in (0, 1):
             for changed in search.variations(search.all_equal(Integer(number))):
                 if search.shows(changed):
-                    return stated(question, search.point(changed), at_kink=True)
+                    point = search.point(changed)
+                    is_kink = question.compared(point, search.arithmetic).at_kink
+                    return stated(question, point, at_kink=is_kink)
     return None
