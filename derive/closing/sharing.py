@@ -16,7 +16,7 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
-from derive.language.nodes import OneHot, Reduction, Sum, sums_in
+from derive.language.nodes import OneHot, Reduction, Sum, along, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
@@ -63,10 +63,14 @@ def evaluated_once(statements: Pairs, taken: set[str], record: Record) -> Pairs:
 def _replaced(
     statements: Pairs, old: Expr, new: Expr, why: str, record: Record, skip: Tensor
 ) -> Pairs:
+    """``statements`` but ``skip`` with ``new`` for ``old``: a tensor along other axes too."""
     result = []
     for tensor, e in statements:
         if tensor != skip:
-            e = record.add(tensor, "share", e, e.xreplace({old: new}), why)
+            places = {old: new}
+            if isinstance(old, Tensor):
+                places |= {t: along(new, t) for t in tensors_in(e) if t.name == old.name}
+            e = record.add(tensor, "share", e, e.xreplace(places), why)
         result.append((tensor, e))
     return result
 

@@ -181,6 +181,16 @@ def without_minus_infinity(e: exp) -> Expr:
     return e
 
 
+def without_masks(e: Expr) -> Expr:
+    """``e`` with every exponential of what is masked with -oo as the choice that it is."""
+    while e.has(MINUS_INFINITY):
+        before = e
+        e = e.replace(lambda part: isinstance(part, exp), without_minus_infinity)
+        if e == before:
+            break
+    return e
+
+
 def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:
     """``e`` with ``values`` in the place of what they are the values of, as ``xreplace`` has it;
     but a choice never gets into a condition.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import cmath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from random import Random
 from sys import float_info
 
@@ -33,13 +33,15 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, Not, Or
 
 from derive.language.choices import Branches, Compared
+from derive.language.symbols import MINUS_INFINITY
 from derive.language.traversal import parts_of
 from derive.proving.small_batch import LargestOf
 from derive.zero.indicator import Indicator
 
 IMAGINARY = 1e-9  # relative; less is rounding
 MODERATE = (0.5, 1.5)  # sizes of numbers: none overflows, and none is lost beside another
-ASKED, POSITIVE = 0.6, 0.5  # shares of the numbers that are what is asked, or above 0
+ASKED = 0.6  # the share of the numbers that are what is asked
+POSITIVE = (0.5, 0.9)  # that above 0, at every other point: what several conditions guard is met
 PLACES = 3  # among which the 1 of a group of unknown size is: that of the small batches
 
 ROUNDING = 4 * float_info.epsilon  # relative, of one operation
@@ -97,6 +99,8 @@ class RandomPoint:
     def _value(self, e: Expr) -> Rounded:
         if isinstance(e, Indicator):
             return Rounded(float(e.place == self._place_of_one(e)), 0.0)
+        if e == MINUS_INFINITY:
+            return Rounded(-inf, 0.0)
         if e.is_Symbol:
             known = e in self.definitions
             return self.value(self.definitions[e]) if known else Rounded(self._drawn(e), 0.0)
@@ -121,7 +125,8 @@ class RandomPoint:
         if scalar in self.asked and generator.random() < ASKED:
             return generator.choice(self.asked[scalar])
         size = generator.uniform(*MODERATE)
-        return size if scalar.is_positive or generator.random() < POSITIVE else -size
+        positive = generator.random() < POSITIVE[self.seed % len(POSITIVE)]
+        return size if scalar.is_positive or positive else -size
 
     def _place_of_one(self, indicator: Indicator) -> int:
         """Which of a group is 1: the first largest of its values, where it has some."""
@@ -186,8 +191,8 @@ def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
         by_base = abs(power.value) * base.error / abs(base.value)
         by_power = power.error * abs(cmath.log(base.value))
         return own + abs(value) * (by_base + by_power)
-    if isinstance(e, exp):
-        return own + abs(value) * operands[0].error
+    if isinstance(e, exp):  # of -oo it is 0, however far off that may be
+        return own + abs(value) * operands[0].error if value else own
     if isinstance(e, log):
         return own + operands[0].error / abs(operands[0].value)
     return own + sum(o.error for o in operands)  # at moderate numbers, slopes are about 1 at most

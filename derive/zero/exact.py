@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from sympy import Abs, Add, Expr, Mul, Piecewise, Symbol, cosh, exp, expand, sign, sinh, tanh
 
+from derive.language.choices import without_masks
+from derive.language.traversal import parts_of
 from derive.zero.cases import SignTest, vanishes_by_cases
 from derive.zero.fractions import Budget, Fractions, TooLarge
 from derive.zero.independent_parts import count_of_terms, independent
@@ -30,6 +32,11 @@ TERMS_OF_SYMPY = 10  # that are multiplied in the time of one of SymPy's own
 def is_zero(e: Expr) -> bool:
     """Whether ``e`` is zero for all values of its symbols. Exact; see the module's docstring."""
     return ZeroTest().is_zero(e)
+
+
+def symbols_of(e: Expr) -> set[Symbol]:
+    """The symbols of ``e``, in which a part that is solved for others may stand a million times."""
+    return {part for part in parts_of(e) if part.is_Symbol}
 
 
 class ZeroTest(Indeterminates):
@@ -48,6 +55,7 @@ class ZeroTest(Indeterminates):
 
     def is_zero(self, e: Expr) -> bool:
         """Whether ``e`` is zero for all values of its symbols."""
+        e = without_masks(e)
         if e == 0:
             return True
         if not self._note_shares(e):
@@ -122,12 +130,16 @@ class ZeroTest(Indeterminates):
         return self._by_solutions(e)
 
     def _solution(self, value: Symbol, inside: Expr) -> dict[Symbol, Expr]:
-        """``value = inside`` solved for a symbol that one term has, as a factor or divisor."""
+        """``value = inside`` solved for a symbol that one term has, as a factor or divisor; not
+        where another factor may be 0 at any time, as a condition may: nothing follows there.
+        """
         for term in Add.make_args(inside):
             rest = inside - term
+            if any(map(self._is_one_of_two, symbols_of(term))):
+                continue
             for symbol, power in term.as_powers_dict().items():
                 usable = symbol.is_Symbol and power in (1, -1) and not rest.has(symbol)
-                if usable and not (symbol in self.roots or self._is_one_of_two(symbol)):
+                if usable and symbol not in self.roots:
                     return {symbol: ((value - rest) / term * symbol**power) ** power}
         return {}
 
@@ -135,7 +147,7 @@ class ZeroTest(Indeterminates):
         return e.xreplace(self.solutions) if self.solutions else e
 
     def _in_full(self, e: Expr) -> Expr:
-        while known := {s: self.definitions[s] for s in e.free_symbols if s in self.definitions}:
+        while known := {s: self.definitions[s] for s in symbols_of(e) if s in self.definitions}:
             e = e.xreplace(known)
         return e
 
@@ -145,7 +157,7 @@ class ZeroTest(Indeterminates):
             return e == 0
         if self._differs_from_zero(e):
             return False
-        symbols = sorted(e.free_symbols, key=lambda s: s.sort_key())
+        symbols = sorted(symbols_of(e), key=lambda s: s.sort_key())
         if not symbols:
             return expand(e) == 0
         fractions = Fractions(symbols, self.budget)
@@ -164,7 +176,7 @@ class ZeroTest(Indeterminates):
 
         Most of what is asked for is not zero, and need not be brought over one denominator.
         """
-        return bool(self.fingerprints.of(e)) and self.roots.keys().isdisjoint(e.free_symbols)
+        return bool(self.fingerprints.of(e)) and self.roots.keys().isdisjoint(symbols_of(e))
 
     def _reduced(self, polynomial):
         """The polynomial modulo s**2 = 1, c**2 = c, k*u = u where k is 1 unless u is 0, and the

@@ -1,9 +1,9 @@
 """What is not rational becomes an indeterminate: expressions as rational functions of those.
 
 An exponential of each term of an exponent, a root with its defining relation ``R**q = base``, a
-logarithm, a sign as ``s*k`` with ``s**2 = 1`` and ``k**2 = k`` (0 where it is 0), a condition with
-``c**2 = c``, an indicator of a group of which one at most is 1. Equal arguments share an
-indeterminate, whatever they are written like.
+logarithm, a sign as ``s*k`` with ``s**2 = 1`` and ``k**2 = k`` (0 where it is 0), a condition as
+indicators of the sign that it asks for, an indicator of a group of which one at most is 1. Equal
+arguments share an indeterminate, whatever they are written like.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ from sympy import (
 from sympy.core.function import UndefinedFunction
 
 from derive.language.choices import without_gap
+from derive.zero.conditions import Signs, holding
 from derive.zero.fingerprints import Fingerprints
 from derive.zero.indicator import Indicator
 from derive.zero.positive import (
     LARGEST_PRIME,
+    in_exponentials,
     is_positive,
     log_of_number,
-    positive_quotient,
+    logarithm_of_positive,
     scaled,
     split_log,
 )
@@ -107,7 +109,7 @@ class Indeterminates:
                 for exponential in factor.atoms(exp):  # comes out of the root
                     self._note_exponent(exponential.exp * node.exp)
             elif isinstance(node, Pow) and not node.exp.is_Rational:
-                logarithm = _logarithm_of_positive(node.base)
+                logarithm = logarithm_of_positive(node.base)
                 if logarithm is not None:
                     self._note_exponent(node.exp.as_coeff_Add()[1] * logarithm)
         self.seen |= met
@@ -144,7 +146,7 @@ class Indeterminates:
         if isinstance(e, log):
             if (chosen := _logarithm_chosen(e)) is not None:
                 return self.rational(chosen)
-            split = split_log(_in_exponentials(e.args[0]))
+            split = split_log(in_exponentials(e.args[0]))
             if split != e:
                 return self.rational(split)
         if isinstance(e, Function) and not isinstance(type(e), UndefinedFunction):
@@ -179,7 +181,7 @@ class Indeterminates:
         if rest == 0 or not whole.is_Rational:
             whole, rest = S.Zero, power
         outside = S.One if whole == 0 else self.rational(base**whole)
-        logarithm = _logarithm_of_positive(base)
+        logarithm = logarithm_of_positive(base)
         if logarithm is not None:
             return outside * self._exponential(rest * logarithm)
         return outside * self._generator(("power",), (base, rest))
@@ -237,10 +239,22 @@ class Indeterminates:
             if condition is S.true:
                 value = self.rational(chosen)
                 continue
-            holds = self._generator(("condition", type(condition).__name__), condition.args)
-            self.conditions.add(holds)
+            holds = holding(condition, self._signs, self._condition)
             value = holds * self.rational(chosen) + (1 - holds) * value
         return value
+
+    def _condition(self, condition) -> Symbol:
+        holds = self._generator(("condition", type(condition).__name__), condition.args)
+        self.conditions.add(holds)
+        return holds
+
+    def _signs(self, difference: Expr) -> Signs:
+        """1 where it is above 0, below it, and 0; else 0."""
+        inside = difference.primitive()[1]
+        flip = inside.could_extract_minus_sign()
+        symbol = self._generator(("compared",), (-inside if flip else inside,))
+        above, below, zero = (Indicator(k, f"sign of {symbol.dummy_index}") for k in range(3))
+        return (below, above, zero) if flip else (above, below, zero)
 
     def _generator(self, kind: tuple, args: tuple) -> Symbol:
         """The indeterminate of a function of ``args``; equal arguments share it, not only alike."""
@@ -265,20 +279,6 @@ class Indeterminates:
         """Whether a symbol stands for a sign, a condition or an indicator: of two numbers one."""
         kinds = (self.signs, self.conditions, self.nonzero)
         return isinstance(symbol, Indicator) or any(symbol in kind for kind in kinds)
-
-
-def _in_exponentials(e: Expr) -> Expr:
-    """``e`` with powers of positive numbers as exponentials."""
-    return e.replace(
-        lambda p: isinstance(p, Pow) and p.base.is_Rational and p.base > 0 and not p.exp.is_number,
-        lambda p: exp(expand(p.exp * log_of_number(p.base))),
-    )
-
-
-def _logarithm_of_positive(base: Expr) -> Expr | None:
-    """The logarithm, where the form of ``base`` tells that it is positive."""
-    base = base if is_positive(base) else positive_quotient(base)
-    return None if base is None else split_log(base)
 
 
 def _logarithm_chosen(e: log) -> Expr | None:

@@ -58,6 +58,14 @@ def split_log(argument: Expr) -> Expr:
     return log(argument)
 
 
+def in_exponentials(e: Expr) -> Expr:
+    """``e`` with powers of positive numbers as exponentials."""
+    return e.replace(
+        lambda p: isinstance(p, Pow) and p.base.is_Rational and p.base > 0 and not p.exp.is_number,
+        lambda p: exp(expand(p.exp * log_of_number(p.base))),
+    )
+
+
 @lru_cache(maxsize=1024)
 def positive_quotient(e: Expr) -> Expr | None:
     """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is, or
@@ -71,6 +79,12 @@ def positive_quotient(e: Expr) -> Expr | None:
         if all(map(is_positive, positive)):
             return positive[0] / positive[1]
     return None
+
+
+def logarithm_of_positive(base: Expr) -> Expr | None:
+    """The logarithm, where the form of ``base`` tells that it is positive."""
+    base = base if is_positive(base) else positive_quotient(base)
+    return None if base is None else split_log(base)
 
 
 def _log_of_sum(e: Add) -> Expr:
