@@ -3,8 +3,8 @@
 Autograd multiplies what comes back through such a branch by 0: that is NaN where a derivative is
 infinite there, in every order. ``where(x > 0, log(where(x > 0, x, 1)), 0)`` has the same value, and
 its derivatives are finite wherever the mathematics is. A named value that is read in such branches
-alone is in that branch itself. Held is what the choice may be made for: what is made of the same
-inputs as the condition, or is an input itself.
+alone is in these itself. Held is what the choice may be made for: what is made of the same inputs
+as the condition, or is an input itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 
 from codegen.lowering.frames import broadcast
+from codegen.lowering.paths import Path, in_any, left_out, with_test
 from codegen.program import NUMBERS, Function
 from codegen.program.parts import is_number, operands, values_in, with_replaced
 from codegen.program.steps import Assign, Step
@@ -22,7 +23,6 @@ from codegen.program.values import (
     Choose,
     Clamp,
     Combine,
-    Compare,
     Gate,
     Load,
     MulAdd,
@@ -52,8 +52,6 @@ ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Numbe
 
 MOST_NAMES = 20  # of a condition that is written out
 
-Path = tuple[tuple[Value, bool], ...]  # conditions, each with whether it holds
-
 
 def with_bounded_arguments(
     function: Function, saved: Mapping[str, frozenset[str]] | None = None
@@ -62,10 +60,6 @@ def with_bounded_arguments(
     other names, may be infinite or NaN itself where it is not read.
     """
     return _Bounded(function, saved or {}).function
-
-
-def _with(path: Path, test: Value, holds: bool) -> Path:
-    return path if (test, holds) in path else (*path, (test, holds))
 
 
 class Origins:
@@ -125,12 +119,13 @@ class _Bounded:
         return name
 
     def _path_of(self, step: Assign) -> Path:
-        """Where the value of a step is read, if in one branch alone, which is known before it."""
-        paths = self.reads.get(step.name, [()])
-        if step.name in self.again or len({*paths}) != 1:
+        """Where the value of a step is read, if in branches alone, which are known before it."""
+        paths = [*dict.fromkeys(self.reads.get(step.name, [()]))]
+        if step.name in self.again or not all(paths):
             return ()
         before = self.known | {n for n, i in self.places.items() if i < self.places[step.name]}
-        path = tuple((self._in_full(test, before), holds) for test, holds in paths[0])
+        paths = [tuple((self._in_full(t, before), holds) for t, holds in path) for path in paths]
+        path = in_any(paths)
         fits = all(
             names_in(test) <= before
             and broadcast([test.dims, step.value.dims]) == broadcast([step.value.dims])
@@ -159,10 +154,14 @@ class _Bounded:
         """What a value is made of, each with the conditions under which it counts."""
         match value:
             case Choose(condition=test, yes=yes, no=no) if not is_number(test, self.numbers):
-                return [(test, ()), (yes, _with(path, test, True)), (no, _with(path, test, False))]
+                return [
+                    (test, ()),
+                    (yes, with_test(path, test, True)),
+                    (no, with_test(path, test, False)),
+                ]
             case Gate(value=kept, measure=measure, threshold=threshold):
-                test = Compare(measure, "<=", threshold, dims=measure.dims)
-                return [(measure, ()), (threshold, ()), (kept, _with(path, test, False))]
+                test = left_out(measure, threshold)
+                return [(measure, ()), (threshold, ()), (kept, with_test(path, test, False))]
         inside = path if isinstance(value, ENTRYWISE) else ()  # along other dimensions, as far as
         return [(part, inside) for part in operands(value)]  # is known here
 
