@@ -167,8 +167,11 @@ class _Bounded:
 
     def _held(self, value: Value, path: Path) -> Value:
         """``value`` with the arguments in it held under the conditions of the ``path``."""
-        if path and isinstance(value, Load) and value.name in self.saved:
-            return self._where(path, value, 1)
+        match value:
+            case Load(name=name) if path and name in self.saved:
+                return self._where(path, value, 1)
+            case Choose(yes=Number(), no=Load()) | Choose(yes=Load(), no=Number()):
+                return value
         parts = {id(part): own for part, own in self._parts(value, path)}
 
         def change(each):
@@ -202,7 +205,7 @@ class _Bounded:
     def _where(self, path: Path, u: Value, safe: int) -> Value:
         other, names = Number(Fraction(safe)), self.origins.of(u)
         inner = u.base if isinstance(u, Power) else u
-        if u == other or (isinstance(inner, Choose) and other in (inner.yes, inner.no)):
+        if u == other or (_is_held(inner) and other in (inner.yes, inner.no)):
             return u
         for test, holds in reversed(path):
             if names & self.origins.of(test) or names_in(u) <= self.inputs:
@@ -219,6 +222,11 @@ def _reading(step: Step, name: str, other: str) -> Step:
     return with_replaced(
         step, lambda v: replace(v, name=other) if isinstance(v, Load) and v.name == name else None
     )
+
+
+def _is_held(u: Value) -> bool:
+    """Whether it is a choice, and not where an exception is made of one number (``powers.py``)."""
+    return isinstance(u, Choose) and getattr(u.condition, "relation", "") != "=="
 
 
 def names_in(value: Value) -> set[str]:
