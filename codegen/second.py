@@ -10,6 +10,7 @@ from sympy import Abs, Expr
 
 from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.idioms import with_logarithms_joined, with_softplus
+from codegen.lowering.powers import with_powers_at_zero
 from codegen.lowering.vanishing import with_zeros_kept
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
 from codegen.program.parts import values_in
@@ -234,7 +235,9 @@ class _Lines:
         """The lines that the ``results`` need."""
         pairs = with_logarithms_joined(self._needed_for(results, self._pairs()), set(results))
         smooth = [(t, with_softplus(e)) for t, e in pairs]  # autograd needs no choice there
-        pairs = self._needed_for(results, _by_one_choice(smooth))
+        known = self.builder.forward_lines(), self.builder.statements()
+        finite = with_powers_at_zero(_by_one_choice(smooth), *known)
+        pairs = self._needed_for(results, finite)
         known = layouts(pairs, self.builder.definition.axes, self.fixed)
         return [self.builder.line(t, e, known[t.name]) for t, e in pairs]
 

@@ -13,6 +13,7 @@ from sympy.core.function import Function as SymbolicFunction
 from codegen.arguments import needed, number_steps, refused, shape_steps, sizes_read, with_sizes
 from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.idioms import with_logarithms_joined
+from codegen.lowering.powers import with_powers_at_zero
 from codegen.program import Parameter
 from codegen.program.steps import Step
 from codegen.program.values import LengthOf
@@ -158,7 +159,16 @@ class Signatures(Refusals):
         gradients = {f"d{t.name}" for t in self.definition.differentiable}
         pairs = with_logarithms_joined(self.statements(), gradients)
         known = layouts(pairs, self.definition.axes, fixed)
-        return [Line(t, self._terms(t, e), known[t.name]) for t, e in pairs]
+        finite = dict(with_powers_at_zero(pairs, self.forward_lines(), self.statements()))
+        return [
+            Line(t, self._terms(t, e) if finite[t] == e else (finite[t],), known[t.name])
+            for t, e in pairs
+        ]
+
+    def forward_lines(self) -> list[tuple[Tensor, Expr]]:
+        """The forward as it is written, and as it is computed."""
+        written = [(s.tensor, s.expression) for s in self.definition.statements]
+        return [*written, *((v.tensor, v.expression) for v in self.plan)]
 
     def statements(self) -> list[tuple[Tensor, Expr]]:
         """The closed form, as it is read without the forward."""

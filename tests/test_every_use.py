@@ -29,6 +29,11 @@ FORWARDS = {
     "Grown": "x = Input(N); a = Scalar(1.0); y = Piecewise((a * exp(x), x < 0), (x**2, True))",
     "Turned": "x = Input(N); y = Piecewise((1 / x, Ne(x, 0)), (0, True))",
     "Magnitude": "x = Input(N); p = Scalar(2.0); y = Abs(x)**p",
+    "Free": "x = Input(N); w = Input(N); y = Abs(x)**w",
+    "FreeRow": "x = Input(N, C); w = Input(N); s = Sum(Abs(x), C); y = s**w",
+    "OnEdge": "x = Input(N); w = Input(N); y = w*(x**2)**Rational(1, 2) + x**2*log(Abs(x))",
+    "Bounded": "x = Input(N); y = Piecewise((x**2/2, Abs(x) <= 1), (Abs(x) - 1, True))",
+    "Elu": "x = Input(N); a = Scalar(1.5); y = Piecewise((x, x > 0), (a*(exp(x) - 1), True))",
     "Outside": "x = Input(N); s = sqrt(x); y = Piecewise((s * x, x > 0), (x**2, True))",
 }
 
@@ -124,17 +129,71 @@ def test_a_branch_that_is_not_taken_has_no_part_in_any_order(made, name):
     assert not result.program.unsafe or name == "Grown"
 
 
-@pytest.mark.parametrize("p", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0])
 def test_a_power_that_is_none_or_straight_has_derivatives_at_0(made, p):
     module, _ = made("Magnitude")
     x = torch.tensor([0.0, 1.0, -2.0], dtype=torch.float64)
-    hessian = torch.func.hessian(lambda t: module.magnitude(t, p).sum())(x).diag()
-    power = (x.abs() ** max(p - 2, 1)) * p * (p - 1)
-    torch.testing.assert_close(hessian, power)
+    power = x.abs() ** max(p - 2, 0) * p * (p - 1)
+
+    def total(t):
+        return module.magnitude(t, p).sum()
+
+    hessians = [torch.func.jacrev(torch.func.jacrev(total))(x)]
+    if p != 2:  # forward mode differentiates the lines, by sign(x)**2, which is 0 at 0
+        hessians.append(torch.func.hessian(total)(x))
+    for hessian in hessians:
+        torch.testing.assert_close(hessian.diag(), power)
     leaf = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(module.magnitude(leaf, p).sum(), leaf, create_graph=True)
     again = torch.autograd.grad(gradient.sum(), leaf, materialize_grads=True)[0]
     torch.testing.assert_close(again, power)
+
+
+@pytest.mark.parametrize("name", ["Free", "FreeRow"])
+def test_powers_with_an_exponent_that_has_a_gradient_are_finite_at_0(made, name):
+    """Where w is above 2; torch's own first derivatives are finite, its second ones are not."""
+    module, _ = made(name)
+    x = torch.tensor([[0.0, 0.0], [1.0, -2.0], [0.0, 3.0]], dtype=torch.float64)
+    w = torch.full_like(x[:, :1], 2.5)
+
+    def ours(x, w):
+        if name == "FreeRow":
+            return module.free_row(x, w[:, 0])
+        return module.free(x.reshape(-1), w.expand(3, 2).reshape(-1))
+
+    def held(x, w):
+        u = x.abs() if name == "Free" else x.abs().sum(1, keepdim=True)
+        return torch.where(u == 0, 0, torch.where(u == 0, 1, u) ** w).reshape(-1)
+
+    for of in (ours, held):
+        leaves = [t.clone().requires_grad_() for t in (x, w)]
+        first = torch.autograd.grad(of(*leaves).sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.sum() for g in first), leaves)
+        found = [*first, *second]
+        if of is ours:
+            expected = found
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(one.detach(), other.detach())
+
+
+def test_what_is_infinite_at_0_alone_is_named(made):
+    _, result = made("OnEdge")
+    assert [line.partition(",")[0] for line in result.program.unsafe if "NaN or" in line] == [
+        "where an entry is 0"
+    ]
+    _, result = made("Bounded")
+    assert not result.program.unsafe
+
+
+def test_what_is_read_in_two_branches_is_held_where_neither_is_taken(made):
+    """The third order is autograd's, over the lines behind the backward."""
+    module, _ = made("Elu")
+    x = torch.tensor([1e4, -1.0, 0.0, 1.0], dtype=torch.float64, requires_grad=True)
+    gradient = module.elu(x, 1.5).sum()
+    for _ in range(3):
+        (gradient,) = torch.autograd.grad(gradient.sum(), x, create_graph=True)
+    wanted = torch.where(x > 0, 0, 1.5 * x.clamp(max=0).exp())
+    torch.testing.assert_close(gradient, wanted)
 
 
 def test_what_stays_infinite_is_named(made):

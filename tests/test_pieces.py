@@ -24,7 +24,7 @@ LAYOUTS = {t.name: (Dim(N),) if t.axes else () for t in (x, g, s, p, q)}
 INF, NAN = torch.inf, torch.nan
 AT = [-INF, -7.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.3, 0.5, 1.0, 2.0, 3.0, 7.0, INF, NAN]
 THRESHOLD, LEAKY = "torch.ops.aten.threshold_backward", "torch.ops.aten.leaky_relu_backward"
-SLOPED = "torch.ops.aten.elu_backward(g, s, 1, 1, False, x)"
+SLOPED = f"{LEAKY}(g * torch.exp(x.clamp(max=0)), x, s, False)"
 BOUNDED = "torch.abs(x).clamp(max=p)"
 
 
@@ -61,7 +61,7 @@ PIECES = {
     ),
     "torch.add(x.clamp(min=0), x.clamp(max=0), alpha=s)": choice((x, x >= 0), s * x),
     f"{LEAKY}(torch.exp(x.clamp(max=0)), x, 2, False)": choice((1, x > 0), 2 * exp(x)),
-    f"torch.where(x.isnan(), x, {SLOPED})": g * choice((s * exp(x), x <= 0), 1),
+    SLOPED: g * choice((s * exp(x), x <= 0), 1),
     # what bends
     "torch.nn.functional.leaky_relu(x, s)": choice((x, x > 0), s * x),
     f"{LEAKY}(g, x, s, False)": g * choice((1, x > 0), s),

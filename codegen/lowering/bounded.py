@@ -3,8 +3,8 @@
 Autograd multiplies what comes back through such a branch by 0: that is NaN where a derivative is
 infinite there, in every order. ``where(x > 0, log(where(x > 0, x, 1)), 0)`` has the same value, and
 its derivatives are finite wherever the mathematics is. A named value that is read in such branches
-alone is in that branch itself. Held is what the choice may be made for: what is made of the same
-inputs as the condition, or is an input itself.
+alone is in these itself. Held is what the choice may be made for: what is made of the same inputs
+as the condition, or is an input itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 
 from codegen.lowering.frames import broadcast
+from codegen.lowering.paths import Path, in_any, left_out, with_test
 from codegen.program import NUMBERS, Function
 from codegen.program.parts import is_number, operands, values_in, with_replaced
 from codegen.program.steps import Assign, Step
@@ -22,7 +23,6 @@ from codegen.program.values import (
     Choose,
     Clamp,
     Combine,
-    Compare,
     Gate,
     Load,
     MulAdd,
@@ -52,8 +52,6 @@ ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Numbe
 
 MOST_NAMES = 20  # of a condition that is written out
 
-Path = tuple[tuple[Value, bool], ...]  # conditions, each with whether it holds
-
 
 def with_bounded_arguments(
     function: Function, saved: Mapping[str, frozenset[str]] | None = None
@@ -62,10 +60,6 @@ def with_bounded_arguments(
     other names, may be infinite or NaN itself where it is not read.
     """
     return _Bounded(function, saved or {}).function
-
-
-def _with(path: Path, test: Value, holds: bool) -> Path:
-    return path if (test, holds) in path else (*path, (test, holds))
 
 
 class Origins:
@@ -125,12 +119,13 @@ class _Bounded:
         return name
 
     def _path_of(self, step: Assign) -> Path:
-        """Where the value of a step is read, if in one branch alone, which is known before it."""
-        paths = self.reads.get(step.name, [()])
-        if step.name in self.again or len({*paths}) != 1:
+        """Where the value of a step is read, if in branches alone, which are known before it."""
+        paths = [*dict.fromkeys(self.reads.get(step.name, [()]))]
+        if step.name in self.again or not all(paths):
             return ()
         before = self.known | {n for n, i in self.places.items() if i < self.places[step.name]}
-        path = tuple((self._in_full(test, before), holds) for test, holds in paths[0])
+        paths = [tuple((self._in_full(t, before), holds) for t, holds in path) for path in paths]
+        path = in_any(paths)
         fits = all(
             names_in(test) <= before
             and broadcast([test.dims, step.value.dims]) == broadcast([step.value.dims])
@@ -159,17 +154,24 @@ class _Bounded:
         """What a value is made of, each with the conditions under which it counts."""
         match value:
             case Choose(condition=test, yes=yes, no=no) if not is_number(test, self.numbers):
-                return [(test, ()), (yes, _with(path, test, True)), (no, _with(path, test, False))]
+                return [
+                    (test, ()),
+                    (yes, with_test(path, test, True)),
+                    (no, with_test(path, test, False)),
+                ]
             case Gate(value=kept, measure=measure, threshold=threshold):
-                test = Compare(measure, "<=", threshold, dims=measure.dims)
-                return [(measure, ()), (threshold, ()), (kept, _with(path, test, False))]
+                test = left_out(measure, threshold)
+                return [(measure, ()), (threshold, ()), (kept, with_test(path, test, False))]
         inside = path if isinstance(value, ENTRYWISE) else ()  # along other dimensions, as far as
         return [(part, inside) for part in operands(value)]  # is known here
 
     def _held(self, value: Value, path: Path) -> Value:
         """``value`` with the arguments in it held under the conditions of the ``path``."""
-        if path and isinstance(value, Load) and value.name in self.saved:
-            return self._where(path, value, 1)
+        match value:
+            case Load(name=name) if path and name in self.saved:
+                return self._where(path, value, 1)
+            case Choose(yes=Number(), no=Load()) | Choose(yes=Load(), no=Number()):
+                return value
         parts = {id(part): own for part, own in self._parts(value, path)}
 
         def change(each):
@@ -203,7 +205,7 @@ class _Bounded:
     def _where(self, path: Path, u: Value, safe: int) -> Value:
         other, names = Number(Fraction(safe)), self.origins.of(u)
         inner = u.base if isinstance(u, Power) else u
-        if u == other or (isinstance(inner, Choose) and other in (inner.yes, inner.no)):
+        if u == other or (_is_held(inner) and other in (inner.yes, inner.no)):
             return u
         for test, holds in reversed(path):
             if names & self.origins.of(test) or names_in(u) <= self.inputs:
@@ -220,6 +222,11 @@ def _reading(step: Step, name: str, other: str) -> Step:
     return with_replaced(
         step, lambda v: replace(v, name=other) if isinstance(v, Load) and v.name == name else None
     )
+
+
+def _is_held(u: Value) -> bool:
+    """Whether it is a choice, and not where an exception is made of one number (``powers.py``)."""
+    return isinstance(u, Choose) and getattr(u.condition, "relation", "") != "=="
 
 
 def names_in(value: Value) -> set[str]:

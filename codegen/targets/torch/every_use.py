@@ -8,7 +8,7 @@ the statements, nothing is compared.
 What is tried: up to three inputs every subset of them needs a gradient, of more each alone, the
 first with every other, and all; every gradient is differentiated alone, and all together.
 torch.func: jvp, hessian, jacrev of jacrev, vmap of grad. Optional tensors are left out one by one
-and together.
+and together. On edges (``edges.py``) derivatives have to be finite, and no more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def check_every_use(
             uses = _Uses(module, definition, program, point)
             if uses.defined:
                 uses.check()
-            where = "where a choice leaves a branch out" if chooses else str(point)
+            left_out = chooses and point.edge is None
+            where = "where a choice leaves a branch out" if left_out else str(point)
             for what, order in uses.infinite:
                 said = what if order == FIRST else f"{ORDERS[order]} derivatives"
                 found.setdefault(where, {})[said] = None
@@ -104,6 +105,9 @@ class _Uses:
             shapes = f"has the shape {tuple(found.shape)} and not {tuple(wanted.shape)}"
             self._refuse(what, order, shapes)
         there = wanted.isfinite()
+        if self.point.edge is not None:  # where each may take the side of a kink that it likes
+            self.infinite += [(what, order)] * bool((there & ~found.isfinite()).any())
+            return
         gap = torch.where(there, found - wanted, 0).abs()
         if not gap.numel():
             return

@@ -21,11 +21,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from codegen.program import Program
 from codegen.targets.torch.check import arguments_of, dims_tried, load
+from derive.language.nodes import Sum
 from derive.notation.definition import Definition
 
 # Powers of ten that entries are multiplied by; the first that fails is looked for between them.
 LARGE, SMALL = (4, 7, 10, 15, 20, 30, 37, 39), (-4, -7, -10, -15, -20, -30, -37)
-LAST = 37  # here any sum is infinite: no more is asked than of the statements
+LAST = 37  # here sums and differences are infinite: no more is asked of them than of the statements
 NEIGHBOURS = 2.0**24  # from here on whole numbers have gaps
 SPREAD = 256.0  # of entries around that: some of them are equal, the others a few gaps apart
 FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact as another
@@ -77,6 +78,7 @@ class _Measure:
         dims = next(dims_tried(definition))
         self.arguments = arguments_of(definition, program, draw, generator, dims)
         self.inputs = tuple(p.name for p in program.forward.parameters if p.role == "input")
+        self.sums = any(s.expression.has(Sum) for s in definition.statements)
 
     @cached_property
     def is_defined(self) -> bool:
@@ -98,7 +100,7 @@ class _Measure:
                     alone = [self._edge(tuple(names), powers)]
                 yield from filter(None, alone)
         near = {n: NEIGHBOURS + (SPREAD * self.arguments[n]).round() for n in self.inputs}
-        if faults := self._faults(self.arguments | near, 0):
+        if faults := self._faults(self.arguments | near):
             yield Edge(self.inputs, 0, faults)
 
     def _edge(self, names: tuple[str, ...], powers: tuple[int, ...]) -> Edge | None:
@@ -119,14 +121,17 @@ class _Measure:
                 bad, faults = middle, (*found, *faults)
             else:
                 good = middle
+        beyond = [p for p in powers if abs(p) > abs(power)]  # what is far off may be NaN later
+        faults = (*faults, *(fault for p in beyond for fault in self._faults_at(names, p)))
         return Edge(names, good, faults)
 
     def _faults_at(self, names: tuple[str, ...], power: int) -> tuple[Fault, ...]:
         scale = min(10.0**power, MOST)
         scaled = {name: self.arguments[name] * scale for name in names}
-        return self._faults(self.arguments | scaled, power)
+        last = LAST if self.sums or len(names) > 1 else torch.inf
+        return self._faults(self.arguments | scaled, power >= last)
 
-    def _faults(self, arguments: Arguments, power: int) -> tuple[Fault, ...]:
+    def _faults(self, arguments: Arguments, last: bool = False) -> tuple[Fault, ...]:
         rounded = _in(torch.float32, arguments)
         truth = self._found(rounded, self._ours, torch.float64)
         found = self._found(rounded, self._ours, torch.float32)
@@ -135,10 +140,10 @@ class _Measure:
             truth = {output: truth[output]}  # of what is infinite no gradient is asked
         gaps = {name: _gap(found[name], value) for name, value in truth.items()}
         wrong = {name: gap for name, gap in gaps.items() if not gap <= FAR}
-        if any(gap < torch.inf for gap in wrong.values()) or (wrong and power >= LAST):
+        if any(gap < torch.inf for gap in wrong.values()) or (wrong and last):
             lines = self._found(rounded, self._statements, torch.float32)
             others = {n: _gap(lines[n], truth[n]) for n in wrong}
-            if power < LAST:
+            if not last:
                 with Rounded():
                     without_ends = self._found(rounded, self._ours, torch.float64)
                 gaps = {n: _gap(without_ends[n], truth[n]) for n in wrong}
@@ -237,5 +242,5 @@ def _in_words(edges: list[Edge]) -> tuple[str, ...]:
 
 def _numbers(power: int) -> str:
     if power == 0:
-        return f"around {NEIGHBOURS:.0e}"
+        return f"around {NEIGHBOURS:.0e}".replace("e+0", "e")
     return f"beyond 1e{power}" if power > 0 else f"below 1e{power}"

@@ -260,11 +260,10 @@ class Printer(Checks, Arrays):
         return f"torch.ops.aten.leaky_relu_backward({arguments})", ATOM
 
     def _Slope(self, value: values.Slope):
-        measured = value.measure
-        value, scale, measure = map(self.text, (value.value, value.scale, measured))
-        sloped = f"torch.ops.aten.elu_backward({value}, {scale}, 1, 1, False, {measure})"
-        # torch has NaN there for what it takes several at a time, and the value for what is left
-        return f"torch.where({self.tight(measured)}.isnan(), {measure}, {sloped})", ATOM
+        """Not by elu_backward, which takes NaN for what is above 0."""
+        measure, scale = self.text(value.measure), self.text(value.scale)
+        grown = f"{self.tight(value.value)} * torch.exp({self.tight(value.measure)}.clamp(max=0))"
+        return f"torch.ops.aten.leaky_relu_backward({grown}, {measure}, {scale}, False)", ATOM
 
 
 def by_formula(number: values.Constant) -> str | None:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, MOST_ADDED, arguments_of
+from codegen.targets.torch.edges import Edge, edges_of, on_edge
 from codegen.targets.torch.oracle import Dims, merged, stored
 from codegen.targets.torch.taken import taken
 from derive.language.symbols import Axes, size_divisors
@@ -28,16 +29,19 @@ SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 @dataclass(frozen=True)
 class Point:
-    """Where a module is used: with which sizes and numbers, without which optional tensors, and
-    whether in all ways or twice differentiated alone.
+    """Where a module is used: with which sizes and numbers, without which optional tensors,
+    whether in all ways or twice differentiated alone, and on which edge some entries are.
     """
 
     dims: Dims
     draw: Callable[..., Tensor] = torch.randn
     absent: frozenset[str] = frozenset()
     thorough: bool = False
+    edge: Edge | None = None
 
     def __str__(self) -> str:
+        if self.edge is not None:
+            return str(self.edge)
         sizes = (f"{axis} = {'x'.join(map(str, n)) or '()'}" for axis, n in self.dims.items())
         left_out = f", without {', '.join(sorted(self.absent))}" if self.absent else ""
         return f"where {', '.join(sizes) or 'there is no axis'}{left_out}"
@@ -59,6 +63,8 @@ def points_of(definition: Definition, program: Program) -> Iterator[Point]:
         for dims in _sizes(definition, own):
             yield Point(dims, _draw_for(definition, program, dims))
             break
+    for edge in edges_of(definition):
+        yield Point(whole, draw, edge=edge)
 
 
 def _sizes(definition: Definition, own: Mapping) -> Iterator[Dims]:
@@ -90,6 +96,8 @@ def statements_at(definition: Definition, program: Program, point: Point) -> Sta
     arguments = arguments_of(definition, program, point.draw, generator, point.dims)
     kept = {n: a for n, a in arguments.items() if n not in point.absent}
     inputs = [p.name for p in program.forward.parameters if p.role == "input" and p.name in kept]
+    if point.edge is not None:
+        kept |= on_edge(point.edge, {n: kept[n] for n in inputs})
     return Statements(definition, kept, tuple(inputs), point.dims)
 
 
