@@ -124,6 +124,19 @@ def _tried(
     return beside, program, text, difference
 
 
+def with_extremes(
+    forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
+) -> tuple[Program, str]:
+    """The program and its text, which was `compared`, saying also what single precision does not
+    reach for.
+    """
+    found = target.extremes(text, forward.definition, program)
+    if not found:
+        return program, text
+    program = replace(program, unsafe=(*program.unsafe, *found))
+    return program, target.render(program)
+
+
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
     """The name of the file that a forward's module is written to."""
     return f"{forward.definition.snake}{target.suffix}"
@@ -224,19 +237,6 @@ def _rounding(target: Target, text: str, definition: Definition, program: Progra
             f"{definition.name}: the code that was written does not run in single precision "
             f"({what}): give its scalars defaults that float32 holds; nothing was emitted"
         ) from error
-
-
-def with_extremes(
-    forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
-) -> tuple[Program, str]:
-    """The program and its text, which was `compared`, saying also what single precision does not
-    reach for.
-    """
-    found = target.extremes(text, forward.definition, program)
-    if not found:
-        return program, text
-    program = replace(program, unsafe=(*program.unsafe, *found))
-    return program, target.render(program)
 
 
 def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:

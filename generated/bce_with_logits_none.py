@@ -59,6 +59,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
+- float32: losses, dlogits may be infinite or NaN for logits, target beyond 1e38.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.

@@ -122,7 +122,7 @@ def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> EluGradients:
 
 
 def _backward(dy, x, alpha) -> EluGradients:
-    dx = torch.where(x.isnan(), x, torch.ops.aten.elu_backward(dy, alpha, 1, 1, False, x))
+    dx = torch.ops.aten.leaky_relu_backward(dy * torch.exp(x.clamp(max=0)), x, alpha, False)
     return EluGradients(dx)
 
 
@@ -208,7 +208,7 @@ def _behind(v_x, g, x, alpha, needs) -> tuple:
     v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
-    exp_x = torch.exp(x)
+    exp_x = torch.exp(torch.where(x > 0, 0, x))
     if needs[0]:
         v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
     if needs[1]:

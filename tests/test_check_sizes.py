@@ -9,7 +9,7 @@ from sympy import exp, isprime, log, sqrt
 
 import derive
 from derive import Axis, Forward, Input, Label, OneHot, Scalar, Sum
-from derive.checking import check as checking
+from derive.checking import judging as checking
 from derive.checking.check import _target
 from derive.checking.ground import ground_of
 from derive.checking.numbers.comparison import Question

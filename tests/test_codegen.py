@@ -101,9 +101,14 @@ def test_no_size_is_a_literal(built_in):
 
 
 def test_only_the_exponential_of_a_target_is_not_safe(built_in):
-    """That is what the Kullback-Leibler divergence from a log target is made of."""
+    """That is what the Kullback-Leibler divergence from a log target is made of. What was measured
+    is named apart: where float32 ends, and second derivatives at a row of zeros.
+    """
     for name, result in built_in.items():
-        named = [line.split(" ")[0] for line in result.quality.unsafe if "float32" not in line]
+        derived = [line for line in result.quality.unsafe if "float32" not in line]
+        at_zeros = [line for line in derived if line.startswith("second derivatives")]
+        assert not at_zeros or name in ("l2_normalize", "weight_norm")
+        named = [line.split(" ")[0] for line in derived if line not in at_zeros]
         assert named == ["exp(target)"] * name.startswith("kl_div_log_target")
 
 

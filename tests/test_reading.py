@@ -207,7 +207,8 @@ TEXTS = {
         "x.pow(2) + torch.pow(x, 3) + x**4 + x.square() + torch.square(x) - x**-2 + var**0.5",
         "2**x + 0.5**x.sum(1, keepdim=True) + (var + eps)**-0.500001 + torch.pow(var, 1/3)",
         "x.exp() + torch.exp(x) + x.square().log() + x.tanh() + torch.tanh(x)",
-        "torch.sigmoid(x) + x.sigmoid() + F.relu(x) + x.relu() + F.softplus(x) + F.silu(x)",
+        "torch.sigmoid(x) + x.sigmoid() + F.relu(x) + x.relu() + F.softplus(x) + F.silu(x)"
+        " + F.hardtanh(x) + F.relu6(x) + F.hardsigmoid(x) + F.threshold(x, 0.25, 0.5)",
         "F.logsigmoid(x) + torch.log1p(x**2) + torch.expm1(x) + x.abs() + abs(x)",
         "x.sign() + torch.sgn(x) + x.neg() + torch.negative(x) + x.reciprocal() + x.absolute()",
         "torch.erf(x) + torch.sin(x) + x.cos() + torch.positive(x) + x.cosh()*torch.sinh(x)",
@@ -220,7 +221,8 @@ TEXTS = {
         "torch.maximum(x, dy) + torch.minimum(x, gain) + torch.max(x, dy) + torch.min(x, dy)",
         "torch.maximum(x, torch.maximum(dy, x.sum(0))) + (F.relu(x) > 0)*dy",
         "(x.clamp(0, 1) >= dy) * torch.maximum((dy - n), (n - mean))",
-        "x.clamp(min=0) + torch.clamp(x, -0.5, 0.5) + x.clip(max=1) + x.clamp_min(0.25)",
+        "x.clamp(min=0) + torch.clamp(x, -0.5, 0.5) + x.clip(max=1) + x.clamp_min(0.25)"
+        " + x.clamp_max(0.5)",
         "x.T @ dy + torch.mm(x.t(), dy) + x.mT.matmul(dy) + torch.matmul(x.transpose(0, 1), dy)",
         "x @ x.T @ dy",
         "x @ gain + x.mv(bias) + gain @ bias + torch.dot(gain, bias) + gain.inner(bias)",

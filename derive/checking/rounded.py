@@ -77,7 +77,7 @@ def _meant(literal: str, match: re.Match, known: list[tuple[Expr, Fraction]]) ->
     for constant, exact in known:
         factor = (value / exact).limit_denominator(LARGEST_FACTOR)
         meant = factor * exact
-        if not 0 < factor.numerator <= LARGEST_FACTOR or (constant == 1 and meant == value):
+        if not 0 < factor.numerator <= LARGEST_FACTOR or _can_be_typed(constant, meant, unit):
             continue
         relative = float(abs(value / meant - 1))
         within = abs(value - meant) < unit
@@ -90,6 +90,11 @@ def _meant(literal: str, match: re.Match, known: list[tuple[Expr, Fraction]]) ->
         return None
     _, _, constant, factor, shown = min(found, key=lambda f: f[:2])
     return Rounded(literal, Rational(factor.numerator, factor.denominator) * constant, shown)
+
+
+def _can_be_typed(constant: Expr, meant: Fraction, unit: Fraction) -> bool:
+    """Whether the digits that were typed hold the constant itself: then others are none of it."""
+    return bool(constant.is_Rational) and (meant / unit).denominator == 1
 
 
 def _is_held(digits: int, relative: float) -> bool:

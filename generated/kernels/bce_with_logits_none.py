@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "92e3026ca10be6ed6f3ee4323bc332cdf253aba84b3799b5a887606a5a279e24",
+    "c0d3c91ae151a3358fec7fe074887622ad772e87b8f1222a529eb19c201e7707",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "525951b1f7f7f9502d3d1f158b4725dbda2c61239f8d9bafaa3bd46d892a9288",
+    "b17071e1ad0b29084418ce69a526d5f27a225571ca7b32c3937d92d462f393df",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

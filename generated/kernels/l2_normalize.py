@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fda318a2739fab611b955afa2b9b74052e3c02d98b691da02051191ac0185b27",
+    "b3b6b806b6f036d3ea5f706c4d3376080841dcef179e224331183eec2046c8f8",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1712d1cc3488b0d132a632f2002de1115408d37a352846904421e3d28a64dff2",
+    "1969c86f1049f09be14335c1b7e9fa265ba1011d579cb35de2225e2f22dfe594",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

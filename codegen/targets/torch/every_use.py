@@ -55,7 +55,9 @@ def check_every_use(
             for what, order in uses.infinite:
                 said = what if order == FIRST else f"{ORDERS[order]} derivatives"
                 found.setdefault(where, {})[said] = None
-    return tuple(f"{where}, NaN or infinite: {', '.join(what)}" for where, what in found.items())
+    return tuple(
+        f"{' and '.join(what)} may be NaN or infinite {where}" for where, what in found.items()
+    )
 
 
 class _Uses:
