@@ -42,7 +42,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
-- where an entry is 0, NaN or infinite: second derivatives.
+- second derivatives may be NaN or infinite where an entry is 0.
 - float32: y, dx may be far off for x beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.

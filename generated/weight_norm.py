@@ -39,7 +39,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, H
 
 At the edges:
 
-- where an entry is 0, NaN or infinite: second derivatives.
+- second derivatives may be NaN or infinite where an entry is 0.
 - float32: w, dv, dg may be infinite, NaN or far off for v beyond 1e19 or v below 1e-21.
 - K stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b3b6b806b6f036d3ea5f706c4d3376080841dcef179e224331183eec2046c8f8",
+    "c637bec3e4ba762f58dbbb15a67e0739f9143694016f742b62b9f75bac53eef8",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1969c86f1049f09be14335c1b7e9fa265ba1011d579cb35de2225e2f22dfe594",
+    "98476f807a7b9d2687be715a94cb19b9b26c75dacd7fecaba0ad5e90242f5a4f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

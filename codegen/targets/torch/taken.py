@@ -5,6 +5,7 @@ entries alone where it is taken: what is infinite or NaN elsewhere is in no deri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import torch
 from sympy import Expr, Piecewise
@@ -41,7 +42,8 @@ class _Taken(Interpreter):
     def _chosen(self, e: Piecewise) -> Tensor:
         e = self._in_full(e)
         values = {leaf: self.value(leaf) for leaf in _leaves(e)}
-        shape = torch.broadcast_shapes(*(v.shape for v in values.values()))
+        one = (1,) * len(self.definition.axes)  # of what is chosen by sizes alone
+        shape = torch.broadcast_shapes(one, *(v.shape for v in values.values()))
         self.entries = {leaf: v.expand(shape).reshape(-1) for leaf, v in values.items()}
         found = self._branches(e)
         self.entries = None
@@ -49,7 +51,7 @@ class _Taken(Interpreter):
 
     def _branches(self, e: Piecewise) -> Tensor:
         before = self.entries
-        (count,) = torch.broadcast_shapes(*(v.shape for v in before.values()))
+        count = prod(torch.broadcast_shapes(*(v.shape for v in before.values())))
         result, rest = torch.zeros(count, dtype=torch.float64), torch.ones(count, dtype=torch.bool)
         for chosen, condition in e.args:
             here = rest & self.holds(condition)
