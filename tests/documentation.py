@@ -39,6 +39,8 @@ PAGES = {
 }
 LANGUAGES = {"python", "console", "pycon", "diff", "sh", "text"}
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+TABLE = re.compile(r"^[┏┃┡│├└].*$", re.M)
+WIDE = re.compile(r"([ ━─])\1+")  # a time of ten seconds widens its column
 MEASURED = re.compile(r"\d\.\de[-+]\d\d|\d+\.\d\d s")  # a difference to autograd, a time
 FILE = re.compile(r"# ([\w/]+\.py)\n")
 
@@ -78,7 +80,7 @@ def examples(page: str) -> list[Example]:
 
 
 def without_measurements(text: str) -> str:
-    return MEASURED.sub("measured", text)
+    return TABLE.sub(lambda line: WIDE.sub(r"\1", line[0]), MEASURED.sub("measured", text))
 
 
 def answered(page: str, folder: Path) -> Iterator[tuple[Example, str]]:
