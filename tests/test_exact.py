@@ -4,7 +4,21 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Abs, Eq, IndexedBase, Piecewise, Rational, Sum, Symbol, exp, log, sign, sqrt, tanh
+from sympy import (
+    Abs,
+    Eq,
+    IndexedBase,
+    Piecewise,
+    Rational,
+    Sum,
+    Symbol,
+    exp,
+    log,
+    sign,
+    sqrt,
+    symbols,
+    tanh,
+)
 
 from derive.zero.exact import ZeroTest, is_zero
 from derive.zero.indicator import Indicator
@@ -330,3 +344,18 @@ def test_the_cases_of_one_upstream_entry_are_not_crossed_with_those_of_another()
         terms.append(upstream[k] * (Piecewise((u, u >= 0), (0, True)) - (u + Abs(u)) / 2))
     assert is_zero(sum(terms))
     assert not is_zero(sum(terms) + upstream[0] * Abs(entry[0]))
+
+
+def test_equivalent_conditions_are_one():
+    a, b, u, v = symbols("a b u v", real=True)
+    later, not_later = Piecewise((u, a >= b), (v, True)), Piecewise((v, b > a), (u, True))
+    assert is_zero(later - not_later)
+    assert is_zero(Piecewise((u, a > b), (0, True)) * Piecewise((1, b > a), (0, True)))
+    assert not is_zero(Piecewise((u, a >= b), (0, True)) * Piecewise((1, b >= a), (0, True)))
+
+
+def test_nothing_is_solved_by_dividing_by_a_condition():
+    a, b, t = symbols("a b t", real=True)
+    test = ZeroTest()
+    holds = test.rational(Piecewise((1, t > 0), (0, True)))
+    assert test._solution(a, holds * b) == {}

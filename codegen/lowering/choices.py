@@ -142,10 +142,17 @@ def _extreme(e: Piecewise) -> Expr | None:
     above, over = expand(a - b), expand(u - v)
     if above == 0 or over == 0 or max(above.count_ops(), over.count_ops()) > LARGEST:
         return None
-    ratio = S.One if above == over else cancel(above / over)
+    ratio = S.One if above == over else _quotient(above, over)
     if ratio.is_positive:
         return larger(a, b)
     return smaller(a, b) if ratio.is_negative else None
+
+
+def _quotient(above: Expr, over: Expr) -> Expr:
+    """The quotient, cancelled; SymPy (1.14) does not end where a choice is in it."""
+    whole = above / over
+    named = {node: Dummy(real=True) for node in whole.atoms(ArrayNode, Piecewise)}
+    return cancel(whole.xreplace(named)).xreplace({name: node for node, name in named.items()})
 
 
 def _stepped(e: Piecewise) -> Expr | None:

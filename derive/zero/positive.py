@@ -71,7 +71,8 @@ def positive_quotient(e: Expr) -> Expr | None:
     """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is, or
     None.
     """
-    if e.count_ops() > LARGEST or not any(p.exp.is_negative for p in e.atoms(Pow)):
+    divided = any(p.exp.is_negative for p in e.atoms(Pow))
+    if e.has(Piecewise) or e.count_ops() > LARGEST or not divided:
         return None
     above, below = cancel(e).as_numer_denom()
     for sign in (1, -1):
