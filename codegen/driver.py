@@ -18,6 +18,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 
 from codegen.build import Beside, program_of
@@ -219,7 +220,13 @@ def compared(
     except Exception as error:  # whatever a wrong line of code leads torch to
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise UnprovedError(f"{refused} does not run ({what}); nothing was emitted") from error
-    if not difference <= TOLERANCE:
+    if not isfinite(difference):
+        raise UnprovedError(
+            f"{refused} or autograd's gradient is infinite or NaN, at all the numbers that were "
+            "tried (around 0; between 0 and 1, above 1, and the same below 0), or a result has "
+            "another shape; nothing was emitted"
+        )
+    if difference > TOLERANCE:
         raise UnprovedError(
             f"{refused} is {difference:.1e} away from autograd in double precision (at most "
             f"{TOLERANCE:.0e} is allowed); nothing was emitted"

@@ -50,6 +50,21 @@ def test_a_difference_comes_before_what_is_rounded_off_beside_it(spelling, tmp_p
         torch.testing.assert_close(found.double(), wanted, rtol=2e-6, atol=2e-6)
 
 
+MASKS = ("s - 1e9*(1 - m)", "s*m + (m - 1)*1e9", "s + (1 - m)*-10000.0", "s + m*1e30 - 1e30")
+
+
+@pytest.mark.parametrize("spelling", MASKS)
+def test_a_score_beside_an_additive_mask_keeps_its_digits(spelling, tmp_path):
+    """SymPy multiplies the 1e9 out, and beside it nothing would be left of a score."""
+    body = "    s = Input(N, C)\n    m = Given(N, C)\n" + f"    z = {spelling}\n"
+    body += "    e = exp(z - Max(z, C))\n    y = e/Sum(e, C)\n"
+    function, module, _ = generated(forward_file(tmp_path, "Masked", body), tmp_path)
+    s, m = torch.randn(3, 4), (torch.arange(12).reshape(3, 4) % 3 > 0).float()
+    wanted = torch.where(m > 0, s, -torch.inf).softmax(1)
+    for found in (function(s, m), module.masked_atoms(s, m).y):
+        torch.testing.assert_close(found, wanted)
+
+
 def test_what_keeps_a_difference_from_0_is_added_last(tmp_path):
     """1 + eps is 1 in single precision, and eps - x is -1."""
     body = "    x = Input(N)\n    eps = Scalar(1e-8)\n    y = log(1 - x + eps)\n"

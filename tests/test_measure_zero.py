@@ -125,6 +125,9 @@ NAMED = {
     "x / w * w": "w != 0",
     "(x + 1) / (x + 1) * x": "x + 1 != 0",
     "tanh(atanh(x))": "1 - x**2 > 0",
+    "x*sqrt(-2)*sqrt(-3)": "-3 >= 0 and -2 >= 0",
+    "x*log(-1)**2": "-1 > 0",
+    "x*exp(log(-2))": "-2 > 0",
     "Sum(exp(log(x)) * w, N)": "x > 0",
     "Piecewise((exp(log(x)), x > -1), (0, True))": "x > 0",
 }

@@ -14,7 +14,8 @@ from derive import forward_from
 from derive.language.errors import QuestionError
 from derive.running import limits
 
-MORE = """from sympy import And, Max as Larger, Min as Smaller, sign
+MORE = """from sympy import And, Max as Larger, Min as Smaller, Mod, acosh, sign, zeta
+from sympy import ceiling, floor, frac
 from derive import Position, Rename
 S, T = Axis("S"), Axis("T")
 """
@@ -63,9 +64,16 @@ UNUSUAL = {
     " + Piecewise((log(-x), x < 0), (0, True))\n",
     "a guarded root by its name": X + "    root = sqrt(x)\n"
     "    y = Piecewise((root, x > 0), (0, True))\n",
+    "a choice that another line decides": X + "    h = 2*x\n    g = h + 1\n"
+    "    y = Smaller(g, h)*x\n",
+    "the largest so far": "    x = Input(N)\n    m = Max(Piecewise((Rename(x, N, T),"
+    " Position(T) <= Position(N)), (-oo, True)), T)\n    y = Sum(m*x, N)\n",
+    "where acosh is defined": X + "    y = acosh(x) + log(x - 1)\n",
+    "a logarithm of what is below 0": X + "    y = log(-x)\n",
     "rows of which nothing counts": "    s = Input(N, C)\n    mask = Given(N, C)\n"
     "    y = Piecewise((exp(s)/Sum(exp(s)*mask, C), Sum(mask, C) > 0), (0, True))\n",
 }
+TWICE = ("powers of a magnitude", "the largest so far")
 
 
 def forward_file(folder, name, body):
@@ -77,7 +85,7 @@ def forward_file(folder, name, body):
 @pytest.mark.parametrize("kind", UNUSUAL)
 def test_an_unusual_forward_is_generated(kind, tmp_path):
     file = forward_file(tmp_path, "Unusual", UNUSUAL[kind])
-    generate(forward_from(file), order=2 if kind == "powers of a magnitude" else 1)
+    generate(forward_from(file), order=2 if kind in TWICE else 1)
 
 
 BEYOND_FLOAT32 = (
@@ -106,10 +114,21 @@ def test_a_number_that_float32_does_not_hold_is_infinite_there(e, tmp_path):
 IMAGINARY = ("x*(-8)**Rational(1, 3)", "x + (-8)**Rational(1, 3)", "exp(x*(-1)**Rational(1, 3))")
 
 
-@pytest.mark.parametrize("e", (*IMAGINARY, "x*sqrt(-2)", "x**2*(-3)**Rational(2, 3)"))
+NEGATIVE = ("(-2)**x", "log(-1 - x**2)", "(-x**2 - 1)**Rational(1, 3)", "(-exp(x))**(x/2)")
+
+
+@pytest.mark.parametrize("e", (*IMAGINARY, *NEGATIVE, "x*sqrt(-2)", "x**2*(-3)**Rational(2, 3)"))
 def test_a_root_of_a_negative_number_is_refused(e, tmp_path):
     with pytest.raises(QuestionError, match="root of a negative number"):
         forward_from(forward_file(tmp_path, "Imaginary", f"{X}    y = {e}\n"))
+
+
+@pytest.mark.parametrize(
+    "e", ("x*floor(x/2)", "x//2", "ceiling(x)", "frac(x)*x", "Mod(x, 2)", "x % 3", "zeta(x)")
+)
+def test_what_has_no_derivative_is_refused(e, tmp_path):
+    with pytest.raises(QuestionError, match="SymPy has no derivative of"):
+        forward_from(forward_file(tmp_path, "Step", f"{X}    y = {e}\n"))
 
 
 GUARDED_SIZES = (

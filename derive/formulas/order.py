@@ -3,7 +3,9 @@ beside it.
 
 SymPy keeps no order, so it is found anew: of ``1 + top - low`` as of ``top - low + 1`` the
 difference comes first, and numbers last, for ``top + 1`` is ``top`` where that is large. A single
-``1 - p`` is a difference of like quantities too, and ``eps`` comes after it.
+``1 - p`` is a difference of like quantities too, and ``eps`` comes after it. Of ``s - 1e9*(1 - m)``
+SymPy makes ``s + 1e9*m - 1e9``: what one factor was multiplied into stands together as well, for
+nothing of ``s`` is left beside ``1e9``.
 """
 
 from __future__ import annotations
@@ -31,16 +33,33 @@ def differences_and_rest(terms: Sequence[Expr]) -> tuple[list[tuple[Expr, Expr]]
     constants = [t for t in terms if is_constant(t)]
     added = [t for t in data if not is_subtracted(t)]
     rest = [t for t in data if is_subtracted(t)]
-    if not added or not rest:
-        return [], _around_numbers(terms, bool(added))
     pairs = []
-    while alike := [(a, b) for a in added for b in rest if _are_alike(a, b, bool(constants))]:
+    while alike := _alike(added, rest, constants):
         pairs.append(max(alike, key=lambda pair: _likeness(*pair)))
-        added.remove(pairs[-1][0])
-        rest.remove(pairs[-1][1])
-    if len(pairs) == 1 and not added:  # from one tensor all others are subtracted
-        return [], [*(t for t in terms if t in data), *constants]
+        added, rest, constants = (
+            [t for t in kind if t not in pairs[-1]] for kind in (added, rest, constants)
+        )
+    if not pairs and len({*map(is_subtracted, data)}) == 1:
+        return [], _around_numbers(terms, bool(added))
+    if len(pairs) == 1 and not added and {*pairs[0]} <= {*data}:
+        return [], [*data, *constants]  # from one tensor all others are subtracted
     return pairs, [*added, *rest, *constants] if pairs else terms
+
+
+def _alike(added: list[Expr], rest: list[Expr], constants: list[Expr]) -> list[tuple[Expr, Expr]]:
+    """What may nearly cancel: tensors of like quantity, and what one factor was multiplied into."""
+    tensors = [(a, b) for a in added for b in rest if _are_alike(a, b, bool(constants))]
+    one_factor = [
+        (c, t) if is_subtracted(t) else (t, c)
+        for t in (*added, *rest)
+        for c in constants
+        if c not in (1, -1) and _constant_factor(t) == -c
+    ]
+    return tensors + one_factor
+
+
+def _constant_factor(term: Expr) -> Expr:
+    return Mul(*(f for f in Mul.make_args(term) if is_constant(f)))
 
 
 def is_subtracted(term: Expr) -> bool:
@@ -86,13 +105,15 @@ def _are_alike(added: Expr, subtracted: Expr, beside_numbers: bool) -> bool:
 
 
 def _likeness(added: Expr, subtracted: Expr) -> tuple:
-    """How much two terms of one kind look like the same quantity: with the same factors, of the
-    same tensors, along the same axes.
+    """How much two terms of one kind look like the same quantity: with the same constants, both of
+    tensors, with the same factors, of the same tensors, along the same axes.
     """
     subtracted = -subtracted
     factors, others = ({*Mul.make_args(e)} for e in (added, subtracted))
     tensors, of_other = ({t.name for t in tensors_in(e)} for e in (added, subtracted))
     return (
+        _constant_factor(added) == _constant_factor(subtracted),
+        not is_constant(added) and not is_constant(-subtracted),
         len(factors & others),
         len(tensors & of_other),
         axes_of(added) == axes_of(subtracted),

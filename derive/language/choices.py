@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from sympy import (
     Add,
     And,
     Basic,
+    Derivative,
     DiracDelta,
     Eq,
     Expr,
@@ -18,6 +20,8 @@ from sympy import (
     Or,
     Piecewise,
     S,
+    Subs,
+    Symbol,
     exp,
 )
 from sympy.core.relational import Relational
@@ -157,6 +161,24 @@ def almost_everywhere(derivative: Expr) -> Expr:
     as in torch.
     """
     return derivative.replace(lambda node: isinstance(node, DiracDelta), lambda node: Integer(0))
+
+
+def partial(e: Expr, k: int) -> Expr:
+    """The derivative of an operation by its k-th operand, almost everywhere; SymPy's own
+    ``Derivative`` of symbols where it has none.
+    """
+    places = [
+        arg if arg.is_Number else Symbol(f"place{i}", real=True) for i, arg in enumerate(e.args)
+    ]
+    derivative = _partial_by(e.func(*places), places[k])
+    if derivative.has(Derivative, Subs):
+        return derivative
+    return derivative.xreplace(dict(zip(places, e.args, strict=True)))
+
+
+@lru_cache(maxsize=4096)
+def _partial_by(operation: Expr, place: Symbol) -> Expr:
+    return almost_everywhere(operation.diff(place))
 
 
 def zero_unless(e: Expr):

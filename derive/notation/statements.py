@@ -12,6 +12,7 @@ from sympy import (
     Derivative,
     Expr,
     Float,
+    Function,
     Ge,
     I,
     Integral,
@@ -21,7 +22,9 @@ from sympy import (
     Pow,
     Product,
     S,
+    Subs,
     exp,
+    log,
     nan,
     oo,
     zoo,
@@ -33,7 +36,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from derive.language.choices import Compared
+from derive.language.choices import Branches, Compared, partial
 from derive.language.errors import NotationError
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
@@ -59,6 +62,7 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
             f"{kind} is SymPy's here, and not part of the notation",
             f"import {kind} from derive" if kind == "Sum" else "write it with Sum and functions",
         )
+    _check_derivatives(e)
     for choice in e.atoms(Piecewise):
         if choice.args[-1].cond is not S.true:
             raise NotationError(
@@ -85,9 +89,29 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
 
 
 def _imaginary(e: Expr) -> bool:
-    """Whether a number in ``e`` is none of the real ones, as SymPy's (-8)**(1/3) is not."""
+    """Whether a part of ``e`` is no real number, as SymPy's (-8)**(1/3) is not: what is negative
+    under a root or a logarithm.
+    """
     powers = e.atoms(Pow)
-    return any(p.base.is_number and p.exp.is_number and p.is_real is False for p in powers)
+    if any(p.base.is_number and p.exp.is_number and p.is_real is False for p in powers):
+        return True
+    bases = {p.base for p in powers if p.exp.is_integer is not True}
+    return any(b.is_negative for b in bases | {f.args[0] for f in e.atoms(log)})
+
+
+def _check_derivatives(e: Expr) -> None:
+    """Refuse a function of tensors that SymPy has no derivative of."""
+    for call in e.atoms(Function):
+        if isinstance(call, (ArrayNode, Piecewise, Branches)):
+            continue
+        for k, operand in enumerate(call.args):
+            if tensors_in(operand) and partial(call, k).has(Derivative, Subs):
+                raise NotationError(
+                    f"SymPy has no derivative of {call}",
+                    "a step, such as a floor or a remainder, has no gradient: pass what it gives "
+                    "as Given(N, C); write anything else in exp, log, sqrt, tanh, erf, Abs, "
+                    "Piecewise and the like",
+                )
 
 
 def _misplaced_infinity(e) -> bool:

@@ -14,13 +14,12 @@ in every entry that it can be renumbered to, and `representatives` gives one of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import product
 
 from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
 from sympy import Sum as IndexedSum
 
-from derive.language.choices import almost_everywhere, with_args, written_in
+from derive.language.choices import almost_everywhere, partial, with_args, written_in
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
@@ -118,16 +117,7 @@ def _partial(e: Expr, k: int) -> Expr:
     """The derivative of an operation by its k-th operand."""
     if isinstance(e, LargestOf):
         return e.fdiff(k + 1)
-    places = [
-        arg if arg.is_Number else Symbol(f"place{i}", real=True) for i, arg in enumerate(e.args)
-    ]
-    operands = dict(zip(places, e.args, strict=True))
-    return _partial_by(e.func(*places), places[k]).xreplace(operands)
-
-
-@lru_cache(maxsize=4096)
-def _partial_by(operation: Expr, place: Symbol) -> Expr:
-    return almost_everywhere(operation.diff(place))
+    return partial(e, k)
 
 
 def _entry_name(name: str, i: Index) -> str:

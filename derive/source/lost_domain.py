@@ -111,7 +111,8 @@ class TypedLine:
 
     def _need(self, node, kind: str, e) -> Iterator[tuple[ast.AST, Need]]:
         given = {POSITIVE: "is_positive", NOT_NEGATIVE: "is_nonnegative", NOT_ZERO: "is_nonzero"}
-        if isinstance(e, Expr) and e.atoms(Tensor) and getattr(e, given[kind]) is not True:
+        known = not isinstance(e, Expr) or getattr(e, given[kind])
+        if not known and (e.atoms(Tensor) or e.is_number):
             yield node, (kind, e)
 
     def _function(self, node: ast.Call) -> str:

@@ -29,12 +29,16 @@ MOST_ADDED = 20  # to every length, one by one, until nothing is refused
 MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
-# positive ones, then ones between 0 and 1. Small ones last, where hardly anything saturates.
+# positive ones, then ones between 0 and 1. Small ones, where hardly anything saturates; last what
+# acosh and the logarithm of -x are defined for.
 DRAWS: tuple[Callable[..., Tensor], ...] = (
     torch.randn,
     lambda shape, **how: torch.rand(shape, **how) + 0.5,
     lambda shape, **how: torch.rand(shape, **how) * 0.8 + 0.1,
     lambda shape, **how: torch.randn(shape, **how) * 0.2,
+    lambda shape, **how: torch.rand(shape, **how) * 2 + 1.1,
+    lambda shape, **how: -torch.rand(shape, **how) * 0.8 - 0.1,
+    lambda shape, **how: -torch.rand(shape, **how) * 2 - 1.1,
 )
 
 

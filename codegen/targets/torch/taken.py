@@ -45,9 +45,9 @@ class _Taken(Interpreter):
         one = (1,) * len(self.definition.axes)  # of what is chosen by sizes alone
         shape = torch.broadcast_shapes(one, *(v.shape for v in values.values()))
         self.entries = {leaf: v.expand(shape).reshape(-1) for leaf, v in values.items()}
-        found = self._branches(e)
+        found = self.value(e)  # SymPy may have decided the choice, now that all of it is there
         self.entries = None
-        return found.reshape(shape)
+        return found.expand(prod(shape)).reshape(shape)
 
     def _branches(self, e: Piecewise) -> Tensor:
         before = self.entries
