@@ -42,6 +42,7 @@ from torch.distributed.tensor.parallel import loss_parallel
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, spawn
 
 from codegen.ranks import generate_of_ranks
+from codegen.writing import with_runtime, write_modules
 from derive import forward_from
 
 AXES = {"softmax_nll": "C", "cross_entropy": "C", "batch_norm": "N"}
@@ -50,6 +51,7 @@ TOLERANCE = 1e-10  # of the largest entry, in float64
 WARM_UP = 3  # rounds
 WAIT = timedelta(seconds=60)  # for a rank that does not answer
 WIDTH = 100
+MODULES = "modules_of_ranks"  # the folder that they are written to
 ONE, OURS = "one process", "gradform"
 
 
@@ -81,7 +83,7 @@ def contenders(name: str, rows: int, columns: int, dtype: torch.dtype) -> list[C
     x, dy = torch.randn(2, rows, columns, generator=generator, dtype=torch.float64).to(dtype)
     alone = getattr(import_module(f"generated.{name}"), name)
     split = f"{name}_shard_{AXES[name].lower()}"
-    ours = getattr(import_module(split), split)
+    ours = getattr(import_module(f"{MODULES}.{split}"), split)
     if AXES[name] == "N":
         affine = tuple(torch.randn(2, columns, generator=generator, dtype=torch.float64).to(dtype))
         part, upstream = own_part(x, 0), own_part(dy, 0)
@@ -262,7 +264,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names:
             made = generate_of_ranks(forward_from(name), AXES[name])
-            Path(folder, made.file).write_text(made.text)
+            write_modules(with_runtime({Path(folder, MODULES, made.file): made.text}))
         try:
             spawn(rank_of, (folder, options), options.ranks)
         except (ProcessRaisedException, ProcessExitedException) as error:

@@ -20,13 +20,13 @@ from codegen.emitting import emit_all
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
-from codegen.ranks import file_of_ranks, generate_of_ranks, present
+from codegen.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
 from codegen.report import FILE, report
 from codegen.sharding import CHUNK, SHARD
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels, targets
 from codegen.trace import trace_command
-from codegen.writing import REMEDY, kernel_files, write_modules
+from codegen.writing import REMEDY, kernel_files, with_runtime, write_modules
 from derive.commands.check import check_command
 from derive.commands.main import list_command
 from derive.commands.order import add_order, order_of
@@ -161,17 +161,10 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
         for way, axes in present(out, forward):
             again = generate_of_ranks(forward, axes, limit=limit, way=way)
             texts[out / again.file] = again.text
+    texts = with_runtime(texts)
     if cache.target in kernels:
         texts |= kernel_files(out, results, kernels[cache.target])
-    if options.check:
-        outdated = _outdated(texts)
-        _console().print(table(results))
-        return _said(outdated)
-    write_modules(texts, files_read(), options.force)
-    _console().print(table(results))
-    files = ", ".join(result.file for result in results)
-    _console().print(f"written to {out}: {files}", soft_wrap=True)
-    return DONE
+    return _ended(options, texts, results, table(results))
 
 
 def _in_parts(options: argparse.Namespace, order: int) -> int:
@@ -189,11 +182,18 @@ def _in_parts(options: argparse.Namespace, order: int) -> int:
     if not options.check:
         _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
     found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
-    texts = {options.out / each.file: each.text for each in found}
+    texts = with_runtime({options.out / each.file: each.text for each in found})
+    return _ended(options, texts, found, table_of_ranks(found))
+
+
+def _ended(options, texts: dict[Path, str], found: Sequence[Emitted | OfRanks], shown) -> int:
+    """Write the modules, or say which are out of date; either way show the table."""
     if options.check:
-        return _said(_outdated(texts))
+        outdated = _outdated(texts)
+        _console().print(shown)
+        return _said(outdated)
     write_modules(texts, files_read(), options.force)
-    _console().print(table_of_ranks(found))
+    _console().print(shown)
     files = ", ".join(each.file for each in found)
     _console().print(f"written to {options.out}: {files}", soft_wrap=True)
     return DONE

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from codegen.quality import Emitted
 from codegen.targets import Kernels
+from codegen.targets.torch.target import RUNTIME, runtime
 from derive.language.errors import QuestionError
 from derive.running import writing
 from derive.running.folders import is_empty
@@ -54,6 +55,12 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
     if writing.current(package) in (None, MARKER, PACKAGE):
         texts[package] = PACKAGE
     return texts
+
+
+def with_runtime(texts: Mapping[Path, str]) -> dict[Path, str]:
+    """The modules, and in each of their folders the file that they share."""
+    shared = runtime()
+    return {path.parent / RUNTIME: shared for path in texts} | dict(texts)
 
 
 def write_modules(

@@ -13,7 +13,7 @@ within the rounding of double precision; 1 they are not; 2 the question was not 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
 import sys
 import tempfile
 from collections.abc import Callable
@@ -38,6 +38,7 @@ SEED = 2147483647
 HIDDEN = 64
 ROWS = 3  # of the table
 SAME = 1e-12  # double precision, where sums are taken in another order at every step
+PACKAGE = "modules_of_ranks"
 WAIT = timedelta(minutes=5)  # of a process for the others
 SAME_LOSSES, OTHER_LOSSES, NOT_UNDERSTOOD = 0, 1, 2
 
@@ -102,9 +103,9 @@ def module_at(path: Path) -> ModuleType:
             f"{path} does not exist; gradform mlp --shard N --out {path.parent} writes"
             f" {path.parent / 'mlp_shard_n.py'}"
         )
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    package = sys.modules[PACKAGE] = ModuleType(PACKAGE)  # whatever the folder is called
+    package.__path__ = [str(path.parent)]
+    module = importlib.import_module(f"{PACKAGE}.{path.stem}")
     if not hasattr(module, "mlp_shard_n_forward"):
         raise Mistake(f"{path} is not the module that gradform mlp --shard N writes")
     return module

@@ -57,29 +57,21 @@ At the edges:
 - NaN where N is 0: mean divides by it.
 - float32: y, dx, dgain may be far off for x beyond 1e19.
 - ValueError where eps is not above 0.
-- TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through batch_norm_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through batch_norm_forward, which
+  is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "batch_norm"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("batch_norm")
 
 
 def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
@@ -87,10 +79,10 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return batch_norm_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = BatchNormTransformed.apply
     else:
         apply = BatchNormFunction.apply
@@ -145,13 +137,13 @@ def batch_norm_backward(
 
     Shapes: dy (N, C), gain (C,), inv_std (1, C), xhat (N, C).
     """
-    _fits("dy", dy, "(N, C)", (None, None))
+    _inputs.fits("dy", dy, "(N, C)", (None, None))
     dtype = dy.dtype
     N, C = dy.shape
-    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _fits("inv_std", inv_std, "(1, C) with C as in dy", (1, C), dtype, True)
-    _fits("xhat", xhat, "(N, C) with N, C as in dy", (N, C), dtype, True)
-    dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(1, C) with C as in dy", (1, C), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, C) with N, C as in dy", (N, C), dtype, True)
+    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
@@ -224,15 +216,15 @@ def batch_norm_chain(
     dtype, x, gain, _, eps = _arguments(x, gain, bias, eps)
     N = x.shape[0]
     C = x.shape[1]
-    _fits("dy", dy, "(N, C)", (N, C), dtype, True)
-    _fits("mean", mean, "(1, C)", (1, C), dtype, True)
-    _fits("diff", diff, "(N, C)", (N, C), dtype, True)
-    _fits("diff2", diff2, "(N, C)", (N, C), dtype, True)
-    _fits("var", var, "(1, C)", (1, C), dtype, True)
-    _fits("inv_std", inv_std, "(1, C)", (1, C), dtype, True)
-    _fits("xhat", xhat, "(N, C)", (N, C), dtype, True)
-    _fits("y", y, "(N, C)", (N, C), dtype, True)
-    dy, mean, diff, diff2, var, inv_std, xhat, y = _single(
+    _inputs.fits("dy", dy, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("mean", mean, "(1, C)", (1, C), dtype, True)
+    _inputs.fits("diff", diff, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("diff2", diff2, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("var", var, "(1, C)", (1, C), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(1, C)", (1, C), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("y", y, "(N, C)", (N, C), dtype, True)
+    dy, mean, diff, diff2, var, inv_std, xhat, y = _runtime.single(
         dy, mean, diff, diff2, var, inv_std, xhat, y,
     )
     if N == 0:
@@ -256,15 +248,17 @@ def batch_norm_jvp(
 
     Shapes: v_x (N, C), v_gain (C,), v_bias (C,), gain (C,), inv_std (1, C), xhat (N, C).
     """
-    _fits("v_x", v_x, "(N, C)", (None, None))
+    _inputs.fits("v_x", v_x, "(N, C)", (None, None))
     dtype = v_x.dtype
     N, C = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
-    _fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
+        v_x, v_gain, v_bias, gain, inv_std, xhat,
+    )
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     N = v_x.shape[0]
@@ -295,16 +289,16 @@ def batch_norm_double_backward(
 
     Shapes: v_x (N, C), v_gain (C,), v_bias (C,), g (N, C), gain (C,), inv_std (1, C), xhat (N, C).
     """
-    _fits("v_x", v_x, "(N, C)", (None, None))
+    _inputs.fits("v_x", v_x, "(N, C)", (None, None))
     dtype = v_x.dtype
     N, C = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("g", g, "(N, C) with N, C as in v_x", (N, C), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
-    _fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("g", g, "(N, C) with N, C as in v_x", (N, C), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
         v_x, v_gain, v_bias, g, gain, inv_std, xhat,
     )
     if N - 1 == 0:
@@ -414,8 +408,10 @@ class BatchNormFunction(torch.autograd.Function):
             gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dy is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(BatchNormGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
+                BatchNormGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], gradients[2], None)
@@ -469,31 +465,10 @@ class BatchNormTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " batch_norm_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BatchNormCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", BatchNormCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, gain, bias, eps) -> tuple:
@@ -501,86 +476,19 @@ def _arguments(x, gain, bias, eps) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
-        _fits("x", x, "(N, C)", (None, None))
+        _inputs.fits("x", x, "(N, C)", (None, None))
     dtype = x.dtype
     N, C = x.shape
     if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-        _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+        _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
     if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-        _fits("bias", bias, "(C,) with C as in x", (C,), dtype)
-    if dtype in HALF:
-        x, gain, bias = _single(x, gain, bias)
+        _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+    if dtype in _runtime.HALF:
+        x, gain, bias = _runtime.single(x, gain, bias)
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     if not eps > 0:
         raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
     return dtype, x, gain, bias, eps
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )

@@ -46,33 +46,23 @@ At the edges:
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
 - bias is 0 everywhere where it is left out.
-- TypeError where eps is no number of Python's or numpy's, as a tensor.
 - RuntimeError where running_mean requires a gradient: it has none.
 - RuntimeError where running_var requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where running_mean
-  and running_var may be of any that the one computed in holds; ValueError for shapes that do not
-  fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through batch_norm_evaluation_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through
+  batch_norm_evaluation_forward, which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "batch_norm_evaluation"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("batch_norm_evaluation")
 
 
 def batch_norm_evaluation(
@@ -83,23 +73,23 @@ def batch_norm_evaluation(
 
     Shapes: x (N, C, *S), running_mean (C,), running_var (C,), gain (C,), bias (C,).
     """
-    _without_gradient("running_mean", running_mean)
-    _without_gradient("running_var", running_var)
-    if _in_plain_torch():
+    _inputs.without_gradient("running_mean", running_mean)
+    _inputs.without_gradient("running_var", running_var)
+    if _runtime.in_plain_torch():
         return batch_norm_evaluation_forward(
             x, running_mean, running_var, gain, bias, eps,
         ).y.to(x.dtype)
     dtype, S_dims, x, running_mean, running_var, gain, bias, eps = _arguments(
         x, running_mean, running_var, gain, bias, eps,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = BatchNormEvaluationTransformed.apply
     else:
         apply = BatchNormEvaluationFunction.apply
     y = apply(x, running_mean, running_var, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 2, S_dims)
+    y = _runtime.restored(y, 2, S_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -124,7 +114,7 @@ def batch_norm_evaluation_forward(
     )
     result = _forward(x, running_mean, running_var, gain, bias, eps)
     return BatchNormEvaluationForward(
-        _restored(result.y, 2, S_dims).to(dtype), _restored(result.x, 2, S_dims),
+        _runtime.restored(result.y, 2, S_dims).to(dtype), _runtime.restored(result.x, 2, S_dims),
         result.running_mean, result.gain, result.inv_std,
     )
 
@@ -154,20 +144,21 @@ def batch_norm_evaluation_backward(
 
     Shapes: dy (N, C, *S), x (N, C, *S), running_mean (C,), gain (C,), inv_std (C,).
     """
-    _fits("dy", dy, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("dy", dy, "(N, C, *S)", (None, None, ...))
     dtype = dy.dtype
     N, C, *S_dims = dy.shape
-    _fits("x", x, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
-    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _fits("inv_std", inv_std, "(C,) with C as in dy", (C,), dtype, True)
-    running_mean = _as_number("running_mean", running_mean, dtype)
-    _fits("running_mean", running_mean, "(C,) with C as in dy", (C,), running_mean.dtype)
-    dy, x, gain, inv_std = _single(dy, x, gain, inv_std)
+    _inputs.fits("x", x, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(C,) with C as in dy", (C,), dtype, True)
+    running_mean = _inputs.as_number("running_mean", running_mean, dtype)
+    _inputs.fits("running_mean", running_mean, "(C,) with C as in dy", (C,), running_mean.dtype)
+    dy, x, gain, inv_std = _runtime.single(dy, x, gain, inv_std)
     if len(S_dims) != 1:
-        dy, x = _merged(2, 0, dy, x)
+        dy, x = _runtime.merged(2, 0, dy, x)
     result = _backward(dy, x, running_mean, gain, inv_std, (True,) * 6)
     return BatchNormEvaluationGradients(
-        _restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype), result.dbias.to(dtype),
+        _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
+        result.dbias.to(dtype),
     )
 
 
@@ -207,7 +198,9 @@ def batch_norm_evaluation_atoms(
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
     y = gain[:, None] * xhat + bias[:, None]
-    return BatchNormEvaluationAtoms(inv_std, _restored(xhat, 2, S_dims), _restored(y, 2, S_dims))
+    return BatchNormEvaluationAtoms(
+        inv_std, _runtime.restored(xhat, 2, S_dims), _runtime.restored(y, 2, S_dims),
+    )
 
 
 class BatchNormEvaluationChain(NamedTuple):
@@ -234,13 +227,13 @@ def batch_norm_evaluation_chain(
     )
     N = x.shape[0]
     C = x.shape[1]
-    _fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("inv_std", inv_std, "(C,)", (C,), dtype, True)
-    _fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    dy, inv_std, xhat, y = _single(dy, inv_std, xhat, y)
+    _inputs.fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(C,)", (C,), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    dy, inv_std, xhat, y = _runtime.single(dy, inv_std, xhat, y)
     if len(S_dims) != 1:
-        dy, xhat, y = _merged(2, 0, dy, xhat, y)
+        dy, xhat, y = _runtime.merged(2, 0, dy, xhat, y)
     if gain is None:
         gain = dy.new_full((), 1).expand(C)
     if bias is None:
@@ -251,8 +244,8 @@ def batch_norm_evaluation_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return BatchNormEvaluationChain(
-        dinv_std, _restored(dxhat, 2, S_dims), _restored(dy, 2, S_dims), _restored(dx, 2, S_dims),
-        dgain, dbias,
+        dinv_std, _runtime.restored(dxhat, 2, S_dims), _runtime.restored(dy, 2, S_dims),
+        _runtime.restored(dx, 2, S_dims), dgain, dbias,
     )
 
 
@@ -265,25 +258,25 @@ def batch_norm_evaluation_jvp(
     Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), x (N, C, *S), running_mean (C,), gain (C,),
     inv_std (C,).
     """
-    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
     dtype = v_x.dtype
     N, C, *S_dims = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("x", x, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("inv_std", inv_std, "(C,) with C as in v_x", (C,), dtype, True)
-    running_mean = _as_number("running_mean", running_mean, dtype)
-    _fits("running_mean", running_mean, "(C,) with C as in v_x", (C,), running_mean.dtype)
-    v_x, v_gain, v_bias, x, gain, inv_std = _single(v_x, v_gain, v_bias, x, gain, inv_std)
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("x", x, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(C,) with C as in v_x", (C,), dtype, True)
+    running_mean = _inputs.as_number("running_mean", running_mean, dtype)
+    _inputs.fits("running_mean", running_mean, "(C,) with C as in v_x", (C,), running_mean.dtype)
+    v_x, v_gain, v_bias, x, gain, inv_std = _runtime.single(v_x, v_gain, v_bias, x, gain, inv_std)
     if len(S_dims) != 1:
-        v_x, x = _merged(2, 0, v_x, x)
+        v_x, x = _runtime.merged(2, 0, v_x, x)
     v_y = torch.addcmul(
         torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
         inv_std[:, None] * v_gain[:, None],
         x - running_mean[:, None],
     )
-    return _restored(v_y, 2, S_dims).to(dtype)
+    return _runtime.restored(v_y, 2, S_dims).to(dtype)
 
 
 class BatchNormEvaluationSecond(NamedTuple):
@@ -302,20 +295,22 @@ def batch_norm_evaluation_double_backward(
     Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), x (N, C, *S), running_mean (C,),
     gain (C,), inv_std (C,).
     """
-    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
     dtype = v_x.dtype
     N, C, *S_dims = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _fits("x", x, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("inv_std", inv_std, "(C,) with C as in v_x", (C,), dtype, True)
-    running_mean = _as_number("running_mean", running_mean, dtype)
-    _fits("running_mean", running_mean, "(C,) with C as in v_x", (C,), running_mean.dtype)
-    v_x, v_gain, v_bias, g, x, gain, inv_std = _single(v_x, v_gain, v_bias, g, x, gain, inv_std)
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _inputs.fits("x", x, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(C,) with C as in v_x", (C,), dtype, True)
+    running_mean = _inputs.as_number("running_mean", running_mean, dtype)
+    _inputs.fits("running_mean", running_mean, "(C,) with C as in v_x", (C,), running_mean.dtype)
+    v_x, v_gain, v_bias, g, x, gain, inv_std = _runtime.single(
+        v_x, v_gain, v_bias, g, x, gain, inv_std,
+    )
     if len(S_dims) != 1:
-        v_x, g, x = _merged(2, 0, v_x, g, x)
+        v_x, g, x = _runtime.merged(2, 0, v_x, g, x)
     v_y, c_x, _, c_gain, c_inv_std = _behind(
         v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std,
         (True,) * 5,
@@ -324,8 +319,8 @@ def batch_norm_evaluation_double_backward(
     dx = dx + c_x
     dgain = dgain + c_gain
     return BatchNormEvaluationSecond(
-        _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
-        dbias.to(dtype),
+        _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
+        dgain.to(dtype), dbias.to(dtype),
     )
 
 
@@ -451,8 +446,8 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 6
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 BatchNormEvaluationGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy,
                 *saved,
             )
@@ -531,31 +526,10 @@ class BatchNormEvaluationTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " batch_norm_evaluation_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BatchNormEvaluationCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", BatchNormEvaluationCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, running_mean, running_var, gain, bias, eps) -> tuple:
@@ -563,139 +537,25 @@ def _arguments(x, running_mean, running_var, gain, bias, eps) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
-        _fits("x", x, "(N, C, *S)", (None, None, ...))
+        _inputs.fits("x", x, "(N, C, *S)", (None, None, ...))
     dtype = x.dtype
     _, C, *S_dims = x.shape
-    running_mean = _as_number("running_mean", running_mean, dtype)
+    running_mean = _inputs.as_number("running_mean", running_mean, dtype)
     if not isinstance(running_mean, Tensor) or running_mean.shape != (C,):
-        _fits("running_mean", running_mean, "(C,) with C as in x", (C,), running_mean.dtype)
-    running_var = _as_number("running_var", running_var, dtype)
+        _inputs.fits("running_mean", running_mean, "(C,) with C as in x", (C,), running_mean.dtype)
+    running_var = _inputs.as_number("running_var", running_var, dtype)
     if not isinstance(running_var, Tensor) or running_var.shape != (C,):
-        _fits("running_var", running_var, "(C,) with C as in x", (C,), running_var.dtype)
+        _inputs.fits("running_var", running_var, "(C,) with C as in x", (C,), running_var.dtype)
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
     if bias is not None:
         if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _fits("bias", bias, "(C,) with C as in x", (C,), dtype)
-    if dtype in HALF:
-        x, gain, bias = _single(x, gain, bias)
+            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+    if dtype in _runtime.HALF:
+        x, gain, bias = _runtime.single(x, gain, bias)
     if len(S_dims) != 1:
-        x, = _merged(2, 0, x)
+        x, = _runtime.merged(2, 0, x)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     return dtype, S_dims, x, running_mean, running_var, gain, bias, eps
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )

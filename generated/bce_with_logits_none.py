@@ -67,28 +67,21 @@ At the edges:
 - weight is broadcast as torch broadcasts, to the sizes that the others have.
 - RuntimeError where weight requires a gradient: it has none.
 - RuntimeError where pos_weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where weight and
-  pos_weight may be of any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through bce_with_logits_none_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through
+  bce_with_logits_none_forward, which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "bce_with_logits_none"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("bce_with_logits_none")
 
 
 def bce_with_logits_none(
@@ -98,23 +91,23 @@ def bce_with_logits_none(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    _without_gradient("weight", weight)
-    _without_gradient("pos_weight", pos_weight)
-    if _in_plain_torch():
+    _inputs.without_gradient("weight", weight)
+    _inputs.without_gradient("pos_weight", pos_weight)
+    if _runtime.in_plain_torch():
         return bce_with_logits_none_forward(
             logits, target, weight, pos_weight,
         ).losses.to(logits.dtype)
     dtype, N_dims, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = BCEWithLogitsNoneTransformed.apply
     else:
         apply = BCEWithLogitsNoneFunction.apply
     losses = apply(logits, target, weight, pos_weight)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
-    losses = _restored(losses, 0, N_dims)
+    losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
 
@@ -138,8 +131,9 @@ def bce_with_logits_none_forward(
     )
     result = _forward(logits, target, weight, pos_weight)
     return BCEWithLogitsNoneForward(
-        _restored(result.losses, 0, N_dims).to(dtype), _restored(result.logits, 0, N_dims),
-        _restored(result.target, 0, N_dims), _restored(result.weight, 0, N_dims), result.pos_weight,
+        _runtime.restored(result.losses, 0, N_dims).to(dtype),
+        _runtime.restored(result.logits, 0, N_dims), _runtime.restored(result.target, 0, N_dims),
+        _runtime.restored(result.weight, 0, N_dims), result.pos_weight,
     )
 
 
@@ -171,22 +165,22 @@ def bce_with_logits_none_backward(
 
     Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    _fits("dlosses", dlosses, "(*N, C)", (..., None))
+    _inputs.fits("dlosses", dlosses, "(*N, C)", (..., None))
     dtype = dlosses.dtype
     *N_dims, C = dlosses.shape
-    _fits("logits", logits, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
-    _fits("target", target, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(*N, C) with N, C as in dlosses", (*N_dims, C), weight.dtype)
-    pos_weight = _as_number("pos_weight", pos_weight, dtype)
-    _fits("pos_weight", pos_weight, "(C,) with C as in dlosses", (C,), pos_weight.dtype)
-    dlosses, logits, target = _single(dlosses, logits, target)
+    _inputs.fits("logits", logits, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
+    _inputs.fits("target", target, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(*N, C) with N, C as in dlosses", (*N_dims, C), weight.dtype)
+    pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
+    _inputs.fits("pos_weight", pos_weight, "(C,) with C as in dlosses", (C,), pos_weight.dtype)
+    dlosses, logits, target = _runtime.single(dlosses, logits, target)
     if len(N_dims) != 1:
-        dlosses, logits, target, weight = _merged(0, -1, dlosses, logits, target, weight)
+        dlosses, logits, target, weight = _runtime.merged(0, -1, dlosses, logits, target, weight)
     result = _backward(dlosses, logits, target, weight, pos_weight, (True,) * 4)
     return BCEWithLogitsNoneGradients(
-        _restored(result.dlogits, 0, N_dims).to(dtype),
-        _restored(result.dtarget, 0, N_dims).to(dtype),
+        _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
+        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
     )
 
 
@@ -234,7 +228,8 @@ def bce_with_logits_none_atoms(
     likelihood = pos_weight * torch.log(probs) * target + torch.log(1 - probs) * (1 - target)
     losses = -likelihood * weight
     return BCEWithLogitsNoneAtoms(
-        _restored(probs, 0, N_dims), _restored(likelihood, 0, N_dims), _restored(losses, 0, N_dims),
+        _runtime.restored(probs, 0, N_dims), _runtime.restored(likelihood, 0, N_dims),
+        _runtime.restored(losses, 0, N_dims),
     )
 
 
@@ -260,13 +255,15 @@ def bce_with_logits_none_chain(
         logits, target, weight, pos_weight,
     )
     C = logits.shape[1]
-    _fits("dlosses", dlosses, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("probs", probs, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("likelihood", likelihood, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
-    dlosses, probs, likelihood, losses = _single(dlosses, probs, likelihood, losses)
+    _inputs.fits("dlosses", dlosses, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("probs", probs, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("likelihood", likelihood, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
+    dlosses, probs, likelihood, losses = _runtime.single(dlosses, probs, likelihood, losses)
     if len(N_dims) != 1:
-        dlosses, probs, likelihood, losses = _merged(0, -1, dlosses, probs, likelihood, losses)
+        dlosses, probs, likelihood, losses = _runtime.merged(
+            0, -1, dlosses, probs, likelihood, losses,
+        )
     N = dlosses.shape[0]
     if weight is None:
         weight = dlosses.new_full((), 1).expand(N, C)
@@ -277,8 +274,9 @@ def bce_with_logits_none_chain(
     dlogits = -dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     dtarget = dlikelihood * (pos_weight * torch.log(probs) - torch.log(1 - probs))
     return BCEWithLogitsNoneChain(
-        _restored(dprobs, 0, N_dims), _restored(dlikelihood, 0, N_dims),
-        _restored(dlosses, 0, N_dims), _restored(dlogits, 0, N_dims), _restored(dtarget, 0, N_dims),
+        _runtime.restored(dprobs, 0, N_dims), _runtime.restored(dlikelihood, 0, N_dims),
+        _runtime.restored(dlosses, 0, N_dims), _runtime.restored(dlogits, 0, N_dims),
+        _runtime.restored(dtarget, 0, N_dims),
     )
 
 
@@ -291,19 +289,25 @@ def bce_with_logits_none_jvp(
     Shapes: v_logits (*N, C), v_target (*N, C), logits (*N, C), target (*N, C), weight (*N, C),
     pos_weight (C,).
     """
-    _fits("v_logits", v_logits, "(*N, C)", (..., None))
+    _inputs.fits("v_logits", v_logits, "(*N, C)", (..., None))
     dtype = v_logits.dtype
     *N_dims, C = v_logits.shape
-    _fits("v_target", v_target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
-    pos_weight = _as_number("pos_weight", pos_weight, dtype)
-    _fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
-    v_logits, v_target, logits, target = _single(v_logits, v_target, logits, target)
+    _inputs.fits(
+        "v_target",
+        v_target,
+        "(*N, C) with N, C as in v_logits",
+        (*N_dims, C),
+        dtype, True,
+    )
+    _inputs.fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _inputs.fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
+    pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
+    _inputs.fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
+    v_logits, v_target, logits, target = _runtime.single(v_logits, v_target, logits, target)
     if len(N_dims) != 1:
-        v_logits, v_target, logits, target, weight = _merged(
+        v_logits, v_target, logits, target, weight = _runtime.merged(
             0, -1, v_logits, v_target, logits, target, weight,
         )
     share_logits = torch.sigmoid(logits)
@@ -320,7 +324,7 @@ def bce_with_logits_none_jvp(
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
         ),
     )
-    return _restored(v_losses, 0, N_dims).to(dtype)
+    return _runtime.restored(v_losses, 0, N_dims).to(dtype)
 
 
 class BCEWithLogitsNoneSecond(NamedTuple):
@@ -338,20 +342,26 @@ def bce_with_logits_none_double_backward(
     Shapes: v_logits (*N, C), v_target (*N, C), g (*N, C), logits (*N, C), target (*N, C), weight
     (*N, C), pos_weight (C,).
     """
-    _fits("v_logits", v_logits, "(*N, C)", (..., None))
+    _inputs.fits("v_logits", v_logits, "(*N, C)", (..., None))
     dtype = v_logits.dtype
     *N_dims, C = v_logits.shape
-    _fits("v_target", v_target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _fits("g", g, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
-    pos_weight = _as_number("pos_weight", pos_weight, dtype)
-    _fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
-    v_logits, v_target, g, logits, target = _single(v_logits, v_target, g, logits, target)
+    _inputs.fits(
+        "v_target",
+        v_target,
+        "(*N, C) with N, C as in v_logits",
+        (*N_dims, C),
+        dtype, True,
+    )
+    _inputs.fits("g", g, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _inputs.fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _inputs.fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
+    pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
+    _inputs.fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
+    v_logits, v_target, g, logits, target = _runtime.single(v_logits, v_target, g, logits, target)
     if len(N_dims) != 1:
-        v_logits, v_target, g, logits, target, weight = _merged(
+        v_logits, v_target, g, logits, target, weight = _runtime.merged(
             0, -1, v_logits, v_target, g, logits, target, weight,
         )
     v_losses, c_logits, c_target, _, _ = _behind(
@@ -359,8 +369,9 @@ def bce_with_logits_none_double_backward(
         (True,) * 5,
     )
     return BCEWithLogitsNoneSecond(
-        _restored(v_losses, 0, N_dims).to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
-        _restored(c_target, 0, N_dims).to(dtype),
+        _runtime.restored(v_losses, 0, N_dims).to(dtype),
+        _runtime.restored(c_logits, 0, N_dims).to(dtype),
+        _runtime.restored(c_target, 0, N_dims).to(dtype),
     )
 
 
@@ -476,8 +487,8 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
+            gradients = _runtime.applied(
                 BCEWithLogitsNoneGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dlosses,
                 *saved,
             )
@@ -557,31 +568,10 @@ class BCEWithLogitsNoneTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " bce_with_logits_none_forward(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BCEWithLogitsNoneCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, losses, refusal):
-        ctx.refusal = refusal
-        return losses.view_as(losses)
-
-    @staticmethod
-    def backward(ctx, dlosses):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dlosses, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", BCEWithLogitsNoneCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, weight, pos_weight) -> tuple:
@@ -589,135 +579,23 @@ def _arguments(logits, target, weight, pos_weight) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(logits, Tensor) or logits.dim() < 1 or not logits.is_floating_point():
-        _fits("logits", logits, "(*N, C)", (..., None))
+        _inputs.fits("logits", logits, "(*N, C)", (..., None))
     dtype = logits.dtype
     *N_dims, C = logits.shape
     if not isinstance(target, Tensor) or target.shape != (*N_dims, C) or target.dtype != dtype:
-        _fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype)
+        _inputs.fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype)
     if weight is not None:
-        weight = _spread(weight, (*N_dims, C))
+        weight = _runtime.spread(weight, (*N_dims, C))
     if weight is not None:
-        weight = _as_number("weight", weight, dtype)
+        weight = _inputs.as_number("weight", weight, dtype)
         if not isinstance(weight, Tensor) or weight.shape != (*N_dims, C):
-            _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
+            _inputs.fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
     if pos_weight is not None:
-        pos_weight = _as_number("pos_weight", pos_weight, dtype)
+        pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
         if not isinstance(pos_weight, Tensor) or pos_weight.shape != (C,):
-            _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
-    if dtype in HALF:
-        logits, target = _single(logits, target)
+            _inputs.fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
+    if dtype in _runtime.HALF:
+        logits, target = _runtime.single(logits, target)
     if len(N_dims) != 1:
-        logits, target, weight = _merged(0, -1, logits, target, weight)
+        logits, target, weight = _runtime.merged(0, -1, logits, target, weight)
     return dtype, N_dims, logits, target, weight, pos_weight
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _spread(tensor, shape):
-    """The tensor repeated to a shape without memory, where broadcasting gets it there."""
-    fits = isinstance(tensor, Tensor) and tensor.dim() <= len(shape) and all(
-        size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
-    )
-    return tensor.expand(shape) if fits and tensor.shape != shape else tensor

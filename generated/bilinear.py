@@ -54,76 +54,21 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through bilinear_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through bilinear_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "bilinear"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
-
-
-class _TakenApart(torch.overrides.TorchFunctionMode):
-    """flatten, unflatten and einsum as the operations that they are made of."""
-
-    made_of = {
-        Tensor.flatten: torch.ops.aten.flatten.using_ints,
-        Tensor.unflatten: torch.ops.aten.unflatten.int,
-    }
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.einsum:
-            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
-        if function in self.made_of:
-            return self.made_of[function].decompose(*args)
-        return function(*args, **(kwargs or {}))
-
-
-def _for_batches(backward):
-    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
-    rule for what is made of other operations.
-    """
-
-    @functools.wraps(backward)
-    def called(ctx, *gradients):
-        given = [g for g in gradients if g is not None]
-        batched = torch._C._functorch.is_legacy_batchedtensor
-        if torch.compiler.is_compiling() or not any(map(batched, given)):
-            return backward(ctx, *gradients)
-        with _TakenApart():
-            return backward(ctx, *gradients)
-
-    return called
+_inputs = _runtime.Arguments("bilinear")
 
 
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -131,17 +76,17 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return bilinear_forward(x1, x2, weight, bias).y.to(x1.dtype)
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = BilinearTransformed.apply
     else:
         apply = BilinearFunction.apply
     y = apply(x1, x2, weight, bias)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -163,12 +108,13 @@ def bilinear_forward(
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
     result = _forward(x1, x2, weight, bias)
     return BilinearForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x1, 0, N_dims),
-        _restored(result.x2, 0, N_dims), result.weight, _restored(result.through, 0, N_dims),
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x1, 0, N_dims),
+        _runtime.restored(result.x2, 0, N_dims), result.weight,
+        _runtime.restored(result.through, 0, N_dims),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x1, x2, weight, bias) -> BilinearForward:
     H = weight.shape[0]
     if bias is None:
@@ -192,39 +138,40 @@ def bilinear_backward(
 
     Shapes: dy (*N, H), x1 (*N, K), x2 (*N, L), weight (H, K, L), through (*N, L, H).
     """
-    _fits("dy", dy, "(*N, H)", (..., None))
+    _inputs.fits("dy", dy, "(*N, H)", (..., None))
     dtype = dy.dtype
     *N_dims, H = dy.shape
-    _fits("x1", x1, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("x1", x1, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
     *_, K = x1.shape
-    _fits("x2", x2, "(*N, L) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("x2", x2, "(*N, L) with N as in dy", (*N_dims, None), dtype, True)
     *_, L = x2.shape
-    _fits(
+    _inputs.fits(
         "weight",
         weight,
         "(H, K, L) with H as in dy and K as in x1 and L as in x2",
         (H, K, L),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "through",
         through,
         "(*N, L, H) with N, H as in dy and L as in x2",
         (*N_dims, L, H),
         dtype, True,
     )
-    dy, x1, x2, weight, through = _single(dy, x1, x2, weight, through)
+    dy, x1, x2, weight, through = _runtime.single(dy, x1, x2, weight, through)
     if len(N_dims) != 1:
-        dy, x1, x2 = _merged(0, -1, dy, x1, x2)
-        through, = _merged(0, -2, through)
+        dy, x1, x2 = _runtime.merged(0, -1, dy, x1, x2)
+        through, = _runtime.merged(0, -2, through)
     result = _backward(dy, x1, x2, weight, through, (True,) * 4)
     return BilinearGradients(
-        _restored(result.dx1, 0, N_dims).to(dtype), _restored(result.dx2, 0, N_dims).to(dtype),
-        result.dweight.to(dtype), result.dbias.to(dtype),
+        _runtime.restored(result.dx1, 0, N_dims).to(dtype),
+        _runtime.restored(result.dx2, 0, N_dims).to(dtype), result.dweight.to(dtype),
+        result.dbias.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
     dx1 = dx2 = dweight = dbias = None
     if needs[1]:
@@ -245,7 +192,7 @@ class BilinearAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
-@_uncast
+@_runtime.uncast
 def bilinear_atoms(
     x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
 ) -> BilinearAtoms:
@@ -259,7 +206,7 @@ def bilinear_atoms(
         bias = x1.new_full((), 0).expand(H)
     through = torch.einsum("hkl,nk->nlh", weight, x1)
     y = (x2[:, :, None] * through).sum(1) + bias
-    return BilinearAtoms(_restored(through, 0, N_dims), _restored(y, 0, N_dims))
+    return BilinearAtoms(_runtime.restored(through, 0, N_dims), _runtime.restored(y, 0, N_dims))
 
 
 class BilinearChain(NamedTuple):
@@ -271,7 +218,7 @@ class BilinearChain(NamedTuple):
     dbias: Tensor  # (H,)
 
 
-@_uncast
+@_runtime.uncast
 def bilinear_chain(
     dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
     through: Tensor | None = None, y: Tensor | None = None,
@@ -284,13 +231,13 @@ def bilinear_chain(
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
     L = x2.shape[1]
     H = weight.shape[0]
-    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("through", through, "(*N, L, H)", (*N_dims, L, H), dtype, True)
-    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    dy, through, y = _single(dy, through, y)
+    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("through", through, "(*N, L, H)", (*N_dims, L, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    dy, through, y = _runtime.single(dy, through, y)
     if len(N_dims) != 1:
-        dy, y = _merged(0, -1, dy, y)
-        through, = _merged(0, -2, through)
+        dy, y = _runtime.merged(0, -1, dy, y)
+        through, = _runtime.merged(0, -2, through)
     if bias is None:
         bias = dy.new_full((), 0).expand(H)
     dthrough = dy[:, None] * x2[:, :, None]
@@ -299,8 +246,8 @@ def bilinear_chain(
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
     dbias = dy.sum(0)
     return BilinearChain(
-        _restored(dthrough, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx1, 0, N_dims),
-        _restored(dx2, 0, N_dims), dweight, dbias,
+        _runtime.restored(dthrough, 0, N_dims), _runtime.restored(dy, 0, N_dims),
+        _runtime.restored(dx1, 0, N_dims), _runtime.restored(dx2, 0, N_dims), dweight, dbias,
     )
 
 
@@ -313,12 +260,12 @@ def bilinear_jvp(
     Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), x1 (*N, K), x2 (*N, L),
     weight (H, K, L), through (*N, L, H).
     """
-    _fits("v_x1", v_x1, "(*N, K)", (..., None))
+    _inputs.fits("v_x1", v_x1, "(*N, K)", (..., None))
     dtype = v_x1.dtype
     *N_dims, K = v_x1.shape
-    _fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
+    _inputs.fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
     *_, L = v_x2.shape
-    _fits(
+    _inputs.fits(
         "v_weight",
         v_weight,
         "(H, K, L) with K as in v_x1 and L as in v_x2",
@@ -326,35 +273,35 @@ def bilinear_jvp(
         dtype, True,
     )
     H = v_weight.shape[0]
-    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
-    _fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
-    _fits(
+    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _inputs.fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
+    _inputs.fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
+    _inputs.fits(
         "weight",
         weight,
         "(H, K, L) with H as in v_weight and K as in v_x1 and L as in v_x2",
         (H, K, L),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "through",
         through,
         "(*N, L, H) with N as in v_x1 and L as in v_x2 and H as in v_weight",
         (*N_dims, L, H),
         dtype, True,
     )
-    v_x1, v_x2, v_weight, v_bias, x1, x2, weight, through = _single(
+    v_x1, v_x2, v_weight, v_bias, x1, x2, weight, through = _runtime.single(
         v_x1, v_x2, v_weight, v_bias, x1, x2, weight, through,
     )
     if len(N_dims) != 1:
-        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
-        through, = _merged(0, -2, through)
+        v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
+        through, = _runtime.merged(0, -2, through)
     dg_through = (
         torch.einsum("hkl,nk->nlh", v_weight, x1)
         + torch.einsum("hkl,nk->nlh", weight, v_x1)
     )
     v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class BilinearSecond(NamedTuple):
@@ -374,12 +321,12 @@ def bilinear_double_backward(
     Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), g (*N, H), x1 (*N, K), x2
     (*N, L), weight (H, K, L), through (*N, L, H).
     """
-    _fits("v_x1", v_x1, "(*N, K)", (..., None))
+    _inputs.fits("v_x1", v_x1, "(*N, K)", (..., None))
     dtype = v_x1.dtype
     *N_dims, K = v_x1.shape
-    _fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
+    _inputs.fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
     *_, L = v_x2.shape
-    _fits(
+    _inputs.fits(
         "v_weight",
         v_weight,
         "(H, K, L) with K as in v_x1 and L as in v_x2",
@@ -387,30 +334,36 @@ def bilinear_double_backward(
         dtype, True,
     )
     H = v_weight.shape[0]
-    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _fits("g", g, "(*N, H) with N as in v_x1 and H as in v_weight", (*N_dims, H), dtype, True)
-    _fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
-    _fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
-    _fits(
+    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _inputs.fits(
+        "g",
+        g,
+        "(*N, H) with N as in v_x1 and H as in v_weight",
+        (*N_dims, H),
+        dtype, True,
+    )
+    _inputs.fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
+    _inputs.fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
+    _inputs.fits(
         "weight",
         weight,
         "(H, K, L) with H as in v_weight and K as in v_x1 and L as in v_x2",
         (H, K, L),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "through",
         through,
         "(*N, L, H) with N as in v_x1 and L as in v_x2 and H as in v_weight",
         (*N_dims, L, H),
         dtype, True,
     )
-    v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through = _single(
+    v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through = _runtime.single(
         v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through,
     )
     if len(N_dims) != 1:
-        v_x1, v_x2, g, x1, x2 = _merged(0, -1, v_x1, v_x2, g, x1, x2)
-        through, = _merged(0, -2, through)
+        v_x1, v_x2, g, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, g, x1, x2)
+        through, = _runtime.merged(0, -2, through)
     v_y, c_x1, c_x2, c_weight, c_through = _behind(
         v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through,
         (True,) * 5,
@@ -420,12 +373,12 @@ def bilinear_double_backward(
     dx2 = dx2 + c_x2
     dweight = dweight + c_weight
     return BilinearSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(dx1, 0, N_dims).to(dtype),
-        _restored(dx2, 0, N_dims).to(dtype), dweight.to(dtype), dbias.to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx1, 0, N_dims).to(dtype),
+        _runtime.restored(dx2, 0, N_dims).to(dtype), dweight.to(dtype), dbias.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> tuple:
     N = g.shape[0]
     K = x1.shape[1]
@@ -462,7 +415,7 @@ def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> 
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
 
-@_uncast
+@_runtime.uncast
 def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     N = x1.shape[0]
     L = x2.shape[1]
@@ -485,14 +438,14 @@ def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     return (dx1, dx2, dweight, dbias)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x1, x2, weight) -> tuple:
     through = torch.einsum("hkl,nk->nlh", weight, x1)
     y = (x2[:, :, None] * through).sum(1)
     return (y, x1, x2, weight, through)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     dx1 = dx2 = dweight = None
     if needs[1]:
@@ -506,7 +459,7 @@ def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     return (dx1, dx2, dweight, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tuple:
     N = g.shape[0]
     K = x1.shape[1]
@@ -540,7 +493,7 @@ def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tu
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     N = x1.shape[0]
     L = x2.shape[1]
@@ -585,7 +538,7 @@ class BilinearFunction(torch.autograd.Function):
         return (result.y, result.through)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -599,8 +552,8 @@ class BilinearFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 BilinearGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -638,7 +591,7 @@ class BilinearGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -679,31 +632,10 @@ class BilinearTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " bilinear_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BilinearCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", BilinearCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x1, x2, weight, bias) -> tuple:
@@ -711,7 +643,7 @@ def _arguments(x1, x2, weight, bias) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x1, Tensor) or x1.dim() < 1 or not x1.is_floating_point():
-        _fits("x1", x1, "(*N, K)", (..., None))
+        _inputs.fits("x1", x1, "(*N, K)", (..., None))
     dtype = x1.dtype
     *N_dims, K = x1.shape
     if (
@@ -720,7 +652,7 @@ def _arguments(x1, x2, weight, bias) -> tuple:
         or x2.shape[:-1] != (*N_dims,)
         or x2.dtype != dtype
     ):
-        _fits("x2", x2, "(*N, L) with N as in x1", (*N_dims, None), dtype)
+        _inputs.fits("x2", x2, "(*N, L) with N as in x1", (*N_dims, None), dtype)
     *_, L = x2.shape
     if (
         not isinstance(weight, Tensor)
@@ -729,89 +661,19 @@ def _arguments(x1, x2, weight, bias) -> tuple:
         or weight.shape[2] != L
         or weight.dtype != dtype
     ):
-        _fits("weight", weight, "(H, K, L) with K as in x1 and L as in x2", (None, K, L), dtype)
+        _inputs.fits(
+            "weight",
+            weight,
+            "(H, K, L) with K as in x1 and L as in x2",
+            (None, K, L),
+            dtype,
+        )
     H = weight.shape[0]
     if bias is not None:
         if not isinstance(bias, Tensor) or bias.shape != (H,) or bias.dtype != dtype:
-            _fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
-    if dtype in HALF:
-        x1, x2, weight, bias = _single(x1, x2, weight, bias)
+            _inputs.fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
+    if dtype in _runtime.HALF:
+        x1, x2, weight, bias = _runtime.single(x1, x2, weight, bias)
     if len(N_dims) != 1:
-        x1, x2 = _merged(0, -1, x1, x2)
+        x1, x2 = _runtime.merged(0, -1, x1, x2)
     return dtype, N_dims, x1, x2, weight, bias
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -74,31 +74,22 @@ At the edges:
 - float32: dx1, dx2 may be infinite or NaN for x1, x2 beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError where margin or eps is no number of Python's or numpy's, as a tensor.
 - RuntimeError where target requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where target may be
-  of any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cosine_embedding_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through cosine_embedding_forward,
+  which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "cosine_embedding"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("cosine_embedding")
 
 
 def cosine_embedding(
@@ -108,11 +99,11 @@ def cosine_embedding(
 
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
-    _without_gradient("target", target)
-    if _in_plain_torch():
+    _inputs.without_gradient("target", target)
+    if _runtime.in_plain_torch():
         return cosine_embedding_forward(x1, x2, target, margin, eps).loss.to(x1.dtype)
     dtype, _, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = CosineEmbeddingTransformed.apply
     else:
         apply = CosineEmbeddingFunction.apply
@@ -144,10 +135,12 @@ def cosine_embedding_forward(
     dtype, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     result = _forward(x1, x2, target, margin, eps)
     return CosineEmbeddingForward(
-        result.loss.to(dtype), _restored(result.x1, 0, N_dims), _restored(result.x2, 0, N_dims),
-        _restored(result.target, 0, N_dims), _restored(result.norms_term, 0, N_dims),
-        _restored(result.norms_term_2, 0, N_dims), _restored(result.norms, 0, N_dims),
-        _restored(result.cosine, 0, N_dims), result.margin,
+        result.loss.to(dtype), _runtime.restored(result.x1, 0, N_dims),
+        _runtime.restored(result.x2, 0, N_dims), _runtime.restored(result.target, 0, N_dims),
+        _runtime.restored(result.norms_term, 0, N_dims),
+        _runtime.restored(result.norms_term_2, 0, N_dims),
+        _runtime.restored(result.norms, 0, N_dims), _runtime.restored(result.cosine, 0, N_dims),
+        result.margin,
     )
 
 
@@ -184,32 +177,33 @@ def cosine_embedding_backward(
     Shapes: dloss (), x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,), norms_term_2 (*N,),
     norms (*N,), cosine (*N,).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("x1", x1, "(*N, C)", (..., None), dtype, True)
+    _inputs.fits("x1", x1, "(*N, C)", (..., None), dtype, True)
     *N_dims, C = x1.shape
-    _fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype, True)
-    _fits("norms_term", norms_term, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _fits("norms_term_2", norms_term_2, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _fits("norms", norms, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _fits("cosine", cosine, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    target = _as_number("target", target, dtype)
-    _fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
-    dloss, x1, x2, norms_term, norms_term_2, norms, cosine = _single(
+    _inputs.fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype, True)
+    _inputs.fits("norms_term", norms_term, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    _inputs.fits("norms_term_2", norms_term_2, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    _inputs.fits("norms", norms, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    _inputs.fits("cosine", cosine, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    target = _inputs.as_number("target", target, dtype)
+    _inputs.fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
+    dloss, x1, x2, norms_term, norms_term_2, norms, cosine = _runtime.single(
         dloss, x1, x2, norms_term, norms_term_2, norms, cosine,
     )
     if len(N_dims) != 1:
-        x1, x2 = _merged(0, -1, x1, x2)
-        target, norms_term, norms_term_2, norms, cosine = _merged(
+        x1, x2 = _runtime.merged(0, -1, x1, x2)
+        target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
             0, 0, target, norms_term, norms_term_2, norms, cosine,
         )
     if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
+        margin = _inputs.number("margin", margin)
     result = _backward(
         dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, (True,) * 5,
     )
     return CosineEmbeddingGradients(
-        _restored(result.dx1, 0, N_dims).to(dtype), _restored(result.dx2, 0, N_dims).to(dtype),
+        _runtime.restored(result.dx1, 0, N_dims).to(dtype),
+        _runtime.restored(result.dx2, 0, N_dims).to(dtype),
     )
 
 
@@ -271,8 +265,9 @@ def cosine_embedding_atoms(
     )
     loss = 1 / N * losses.sum()
     return CosineEmbeddingAtoms(
-        _restored(product, 0, N_dims), _restored(norms, 0, N_dims), _restored(cosine, 0, N_dims),
-        _restored(excess, 0, N_dims), _restored(losses, 0, N_dims), loss,
+        _runtime.restored(product, 0, N_dims), _runtime.restored(norms, 0, N_dims),
+        _runtime.restored(cosine, 0, N_dims), _runtime.restored(excess, 0, N_dims),
+        _runtime.restored(losses, 0, N_dims), loss,
     )
 
 
@@ -298,18 +293,18 @@ def cosine_embedding_chain(
     (*N,), excess (*N,), losses (*N,), loss ().
     """
     dtype, N_dims, x1, x2, target, _, eps = _arguments(x1, x2, target, margin, eps)
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("product", product, "(*N,)", (*N_dims,), dtype, True)
-    _fits("norms", norms, "(*N,)", (*N_dims,), dtype, True)
-    _fits("cosine", cosine, "(*N,)", (*N_dims,), dtype, True)
-    _fits("excess", excess, "(*N,)", (*N_dims,), dtype, True)
-    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
-    dloss, product, norms, cosine, excess, losses, loss = _single(
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("product", product, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("norms", norms, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("cosine", cosine, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("excess", excess, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
+    dloss, product, norms, cosine, excess, losses, loss = _runtime.single(
         dloss, product, norms, cosine, excess, losses, loss,
     )
     if len(N_dims) != 1:
-        product, norms, cosine, excess, losses = _merged(
+        product, norms, cosine, excess, losses = _runtime.merged(
             0, 0, product, norms, cosine, excess, losses,
         )
     N = x1.shape[0]
@@ -329,9 +324,10 @@ def cosine_embedding_chain(
         + 2 * (dnorms / (2 * norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
     )
     return CosineEmbeddingChain(
-        _restored(dproduct, 0, N_dims), _restored(dnorms, 0, N_dims), _restored(dcosine, 0, N_dims),
-        _restored(dexcess, 0, N_dims), _restored(dlosses, 0, N_dims), dloss,
-        _restored(dx1, 0, N_dims), _restored(dx2, 0, N_dims),
+        _runtime.restored(dproduct, 0, N_dims), _runtime.restored(dnorms, 0, N_dims),
+        _runtime.restored(dcosine, 0, N_dims), _runtime.restored(dexcess, 0, N_dims),
+        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dx1, 0, N_dims),
+        _runtime.restored(dx2, 0, N_dims),
     )
 
 
@@ -344,28 +340,28 @@ def cosine_embedding_jvp(
     Shapes: v_x1 (*N, C), v_x2 (*N, C), x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,),
     norms_term_2 (*N,), norms (*N,), cosine (*N,).
     """
-    _fits("v_x1", v_x1, "(*N, C)", (..., None))
+    _inputs.fits("v_x1", v_x1, "(*N, C)", (..., None))
     dtype = v_x1.dtype
     *N_dims, C = v_x1.shape
-    _fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    target = _as_number("target", target, dtype)
-    _fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
-    v_x1, v_x2, x1, x2, norms_term, norms_term_2, norms, cosine = _single(
+    _inputs.fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _inputs.fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _inputs.fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _inputs.fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _inputs.fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _inputs.fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _inputs.fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    target = _inputs.as_number("target", target, dtype)
+    _inputs.fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
+    v_x1, v_x2, x1, x2, norms_term, norms_term_2, norms, cosine = _runtime.single(
         v_x1, v_x2, x1, x2, norms_term, norms_term_2, norms, cosine,
     )
     if len(N_dims) != 1:
-        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
-        target, norms_term, norms_term_2, norms, cosine = _merged(
+        v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
+        target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
             0, 0, target, norms_term, norms_term_2, norms, cosine,
         )
     if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
+        margin = _inputs.number("margin", margin)
     N = v_x1.shape[0]
     sum_v_x1_x1 = (v_x1 * x1).sum(1)
     sum_v_x2_x2 = (v_x2 * x2).sum(1)
@@ -402,29 +398,29 @@ def cosine_embedding_double_backward(
     Shapes: v_x1 (*N, C), v_x2 (*N, C), g (), x1 (*N, C), x2 (*N, C), target (*N,), norms_term
     (*N,), norms_term_2 (*N,), norms (*N,), cosine (*N,).
     """
-    _fits("v_x1", v_x1, "(*N, C)", (..., None))
+    _inputs.fits("v_x1", v_x1, "(*N, C)", (..., None))
     dtype = v_x1.dtype
     *N_dims, C = v_x1.shape
-    _fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _fits("g", g, "()", (), dtype, True)
-    _fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    target = _as_number("target", target, dtype)
-    _fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
-    v_x1, v_x2, g, x1, x2, norms_term, norms_term_2, norms, cosine = _single(
+    _inputs.fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _inputs.fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _inputs.fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _inputs.fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _inputs.fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _inputs.fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    target = _inputs.as_number("target", target, dtype)
+    _inputs.fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
+    v_x1, v_x2, g, x1, x2, norms_term, norms_term_2, norms, cosine = _runtime.single(
         v_x1, v_x2, g, x1, x2, norms_term, norms_term_2, norms, cosine,
     )
     if len(N_dims) != 1:
-        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
-        target, norms_term, norms_term_2, norms, cosine = _merged(
+        v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
+        target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
             0, 0, target, norms_term, norms_term_2, norms, cosine,
         )
     if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
+        margin = _inputs.number("margin", margin)
     v_loss, c_x1, c_x2, _, c_norms_term, c_norms_term_2, c_norms, c_cosine = _behind(
         v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
         (True,) * 8,
@@ -436,7 +432,8 @@ def cosine_embedding_double_backward(
     dx1 = dx1 + c_x1
     dx2 = dx2 + c_x2
     return CosineEmbeddingSecond(
-        v_loss.to(dtype), _restored(dx1, 0, N_dims).to(dtype), _restored(dx2, 0, N_dims).to(dtype),
+        v_loss.to(dtype), _runtime.restored(dx1, 0, N_dims).to(dtype),
+        _runtime.restored(dx2, 0, N_dims).to(dtype),
     )
 
 
@@ -600,8 +597,8 @@ class CosineEmbeddingFunction(torch.autograd.Function):
             )
         elif dloss is None:
             return (None,) * 5
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
                 CosineEmbeddingGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
             )
         else:
@@ -657,31 +654,10 @@ class CosineEmbeddingTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " cosine_embedding_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CosineEmbeddingCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", CosineEmbeddingCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x1, x2, target, margin, eps) -> tuple:
@@ -689,135 +665,21 @@ def _arguments(x1, x2, target, margin, eps) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x1, Tensor) or x1.dim() < 1 or not x1.is_floating_point():
-        _fits("x1", x1, "(*N, C)", (..., None))
+        _inputs.fits("x1", x1, "(*N, C)", (..., None))
     dtype = x1.dtype
     *N_dims, C = x1.shape
     if not isinstance(x2, Tensor) or x2.shape != (*N_dims, C) or x2.dtype != dtype:
-        _fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype)
-    target = _as_number("target", target, dtype)
+        _inputs.fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype)
+    target = _inputs.as_number("target", target, dtype)
     if not isinstance(target, Tensor) or target.shape != (*N_dims,):
-        _fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
-    if dtype in HALF:
-        x1, x2 = _single(x1, x2)
+        _inputs.fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
+    if dtype in _runtime.HALF:
+        x1, x2 = _runtime.single(x1, x2)
     if len(N_dims) != 1:
-        x1, x2 = _merged(0, -1, x1, x2)
-        target, = _merged(0, 0, target)
+        x1, x2 = _runtime.merged(0, -1, x1, x2)
+        target, = _runtime.merged(0, 0, target)
     if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
+        margin = _inputs.number("margin", margin)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     return dtype, N_dims, x1, x2, target, margin, eps
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -83,33 +83,23 @@ At the edges:
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
 - ValueError where label_smoothing is not at least 0 and at most 1.
-- TypeError where label_smoothing is no number of Python's or numpy's, as a tensor.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where weight may be
-  of any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cross_entropy_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through cross_entropy_forward,
+  which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch._subclasses import FakeTensor
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "cross_entropy"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("cross_entropy")
 
 
 def cross_entropy(
@@ -120,15 +110,15 @@ def cross_entropy(
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
-    _without_gradient("weight", weight)
-    if _in_plain_torch():
+    _inputs.without_gradient("weight", weight)
+    if _runtime.in_plain_torch():
         return cross_entropy_forward(
             logits, labels, weight, label_smoothing, ignore_index,
         ).loss.to(logits.dtype)
     dtype, _, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = CrossEntropyTransformed.apply
     else:
         apply = CrossEntropyFunction.apply
@@ -162,9 +152,11 @@ def cross_entropy_forward(
     )
     result = _forward(logits, labels, weight, label_smoothing, ignore_index)
     return CrossEntropyForward(
-        result.loss.to(dtype), _restored(result.labels, 1, S_dims),
-        _restored(result.labels_kept, 1, S_dims), result.weight, _restored(result.probs, 2, S_dims),
-        _restored(result.losses_counted, 1, S_dims), result.counted_sum, result.label_smoothing,
+        result.loss.to(dtype), _runtime.restored(result.labels, 1, S_dims),
+        _runtime.restored(result.labels_kept, 1, S_dims), result.weight,
+        _runtime.restored(result.probs, 2, S_dims),
+        _runtime.restored(result.losses_counted, 1, S_dims), result.counted_sum,
+        result.label_smoothing,
     )
 
 
@@ -174,7 +166,7 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
@@ -219,36 +211,44 @@ def cross_entropy_backward(
     Shapes: dloss (), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N, C, *S),
     losses_counted (N, *S), counted_sum ().
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
+    _inputs.fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
     N, *S_dims = labels_kept.shape
-    _fits("probs", probs, "(N, C, *S) with N, S as in labels_kept", (N, None, *S_dims), dtype, True)
+    _inputs.fits(
+        "probs",
+        probs,
+        "(N, C, *S) with N, S as in labels_kept",
+        (N, None, *S_dims),
+        dtype, True,
+    )
     _, C, *_ = probs.shape
-    _fits(
+    _inputs.fits(
         "losses_counted",
         losses_counted,
         "(N, *S) with N, S as in labels_kept",
         (N, *S_dims),
         dtype, True,
     )
-    _fits("counted_sum", counted_sum, "()", (), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in probs", (C,), weight.dtype)
-    dloss, labels_kept, probs, losses_counted, counted_sum = _single(
+    _inputs.fits("counted_sum", counted_sum, "()", (), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in probs", (C,), weight.dtype)
+    dloss, labels_kept, probs, losses_counted, counted_sum = _runtime.single(
         dloss, labels_kept, probs, losses_counted, counted_sum,
     )
     if len(S_dims) != 1:
-        labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
-        probs, = _merged(2, 0, probs)
+        labels, labels_kept, losses_counted = _runtime.merged(
+            1, 0, labels, labels_kept, losses_counted,
+        )
+        probs, = _runtime.merged(2, 0, probs)
     if C == 0:
         raise ValueError(
             f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
@@ -257,7 +257,7 @@ def cross_entropy_backward(
     result = _backward(
         dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
     )
-    return CrossEntropyGradients(_restored(result.dlogits, 2, S_dims).to(dtype))
+    return CrossEntropyGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
 
 
 def _backward(
@@ -273,7 +273,7 @@ def _backward(
         weight[:, None],
         alpha=-(label_smoothing / C),
     )
-    dlogits = _scatter_added(
+    dlogits = _runtime.scatter_added(
         dlogits, 1,
         labels.unsqueeze(1),
         torch.where(
@@ -312,7 +312,7 @@ def cross_entropy_atoms(
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     logprobs = torch.log(probs)
     losses_counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -334,10 +334,10 @@ def cross_entropy_atoms(
     counted = torch.where(labels_kept != 0, weight[labels], 0)
     loss = losses.sum() / counted.sum()
     return CrossEntropyAtoms(
-        _restored(probs, 2, S_dims), _restored(logprobs, 2, S_dims),
-        _restored(losses_counted, 1, S_dims), _restored(picked, 1, S_dims),
-        _restored(smoothing, 1, S_dims), _restored(losses, 1, S_dims),
-        _restored(counted, 1, S_dims), loss,
+        _runtime.restored(probs, 2, S_dims), _runtime.restored(logprobs, 2, S_dims),
+        _runtime.restored(losses_counted, 1, S_dims), _runtime.restored(picked, 1, S_dims),
+        _runtime.restored(smoothing, 1, S_dims), _runtime.restored(losses, 1, S_dims),
+        _runtime.restored(counted, 1, S_dims), loss,
     )
 
 
@@ -371,27 +371,29 @@ def cross_entropy_chain(
     )
     N = logits.shape[0]
     C = logits.shape[1]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("losses_counted", losses_counted, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("picked", picked, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("smoothing", smoothing, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
-    dloss, probs, logprobs, losses_counted, picked, smoothing, losses, counted, loss = _single(
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("losses_counted", losses_counted, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("picked", picked, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("smoothing", smoothing, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
+    (
+        dloss, probs, logprobs, losses_counted, picked, smoothing, losses, counted, loss,
+    ) = _runtime.single(
         dloss, probs, logprobs, losses_counted, picked, smoothing, losses, counted, loss,
     )
     if len(S_dims) != 1:
-        probs, logprobs = _merged(2, 0, probs, logprobs)
-        losses_counted, picked, smoothing, losses, counted = _merged(
+        probs, logprobs = _runtime.merged(2, 0, probs, logprobs)
+        losses_counted, picked, smoothing, losses, counted = _runtime.merged(
             1, 0, losses_counted, picked, smoothing, losses, counted,
         )
     S = logits.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, dloss.dtype, C)
     dcounted = (-dloss * loss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dsmoothing = -dlosses
@@ -406,7 +408,7 @@ def cross_entropy_chain(
         1 / C * label_smoothing * dsmoothing[:, None],
         0,
     ) * weight[:, None]
-    dlogprobs = _scatter_added(
+    dlogprobs = _runtime.scatter_added(
         dlogprobs, 1,
         labels.unsqueeze(1),
         torch.where(labels_kept != 0, dpicked * losses_counted, 0).unsqueeze(1),
@@ -419,10 +421,10 @@ def cross_entropy_chain(
         ).sum(1, keepdim=True) * torch.exp(logits)
     )
     return CrossEntropyChain(
-        _restored(dprobs, 2, S_dims), _restored(dlogprobs, 2, S_dims),
-        _restored(dlosses_counted, 1, S_dims), _restored(dpicked, 1, S_dims),
-        _restored(dsmoothing, 1, S_dims), _restored(dlosses, 1, S_dims),
-        _restored(dcounted, 1, S_dims), dloss, _restored(dlogits, 2, S_dims),
+        _runtime.restored(dprobs, 2, S_dims), _runtime.restored(dlogprobs, 2, S_dims),
+        _runtime.restored(dlosses_counted, 1, S_dims), _runtime.restored(dpicked, 1, S_dims),
+        _runtime.restored(dsmoothing, 1, S_dims), _runtime.restored(dlosses, 1, S_dims),
+        _runtime.restored(dcounted, 1, S_dims), dloss, _runtime.restored(dlogits, 2, S_dims),
     )
 
 
@@ -435,35 +437,49 @@ def cross_entropy_jvp(
     Shapes: v_logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N, C, *S),
     losses_counted (N, *S), counted_sum ().
     """
-    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
     dtype = v_logits.dtype
     N, C, *S_dims = v_logits.shape
-    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _fits("probs", probs, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
-    _fits(
+    _inputs.fits(
+        "labels_kept",
+        labels_kept,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype, True,
+    )
+    _inputs.fits(
+        "probs",
+        probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype, True,
+    )
+    _inputs.fits(
         "losses_counted",
         losses_counted,
         "(N, *S) with N, S as in v_logits",
         (N, *S_dims),
         dtype, True,
     )
-    _fits("counted_sum", counted_sum, "()", (), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, labels_kept, probs, losses_counted, counted_sum = _single(
+    _inputs.fits("counted_sum", counted_sum, "()", (), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, labels_kept, probs, losses_counted, counted_sum = _runtime.single(
         v_logits, labels_kept, probs, losses_counted, counted_sum,
     )
     if len(S_dims) != 1:
-        v_logits, probs = _merged(2, 0, v_logits, probs)
-        labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
+        v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
+        labels, labels_kept, losses_counted = _runtime.merged(
+            1, 0, labels, labels_kept, losses_counted,
+        )
     if C == 0:
         raise ValueError(
             f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
@@ -506,36 +522,50 @@ def cross_entropy_double_backward(
     Shapes: v_logits (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N,
     C, *S), losses_counted (N, *S), counted_sum ().
     """
-    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
     dtype = v_logits.dtype
     N, C, *S_dims = v_logits.shape
-    _fits("g", g, "()", (), dtype, True)
-    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _fits("probs", probs, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
-    _fits(
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits(
+        "labels_kept",
+        labels_kept,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype, True,
+    )
+    _inputs.fits(
+        "probs",
+        probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype, True,
+    )
+    _inputs.fits(
         "losses_counted",
         losses_counted,
         "(N, *S) with N, S as in v_logits",
         (N, *S_dims),
         dtype, True,
     )
-    _fits("counted_sum", counted_sum, "()", (), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, g, labels_kept, probs, losses_counted, counted_sum = _single(
+    _inputs.fits("counted_sum", counted_sum, "()", (), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, g, labels_kept, probs, losses_counted, counted_sum = _runtime.single(
         v_logits, g, labels_kept, probs, losses_counted, counted_sum,
     )
     if len(S_dims) != 1:
-        v_logits, probs = _merged(2, 0, v_logits, probs)
-        labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
+        v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
+        labels, labels_kept, losses_counted = _runtime.merged(
+            1, 0, labels, labels_kept, losses_counted,
+        )
     if C == 0:
         raise ValueError(
             f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
@@ -550,7 +580,7 @@ def cross_entropy_double_backward(
         None, c_probs, c_losses_counted, c_counted_sum, labels, labels_kept, weight, probs,
         losses_counted, counted_sum, label_smoothing,
     )
-    return CrossEntropySecond(v_loss.to(dtype), _restored(dlogits, 2, S_dims).to(dtype))
+    return CrossEntropySecond(v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype))
 
 
 def _behind(
@@ -644,7 +674,7 @@ def _pullback(
         choice_labels_kept[:, None],
         value=-1,
     )
-    dlogits = _scatter_added(
+    dlogits = _runtime.scatter_added(
         dlogits, 1,
         labels.unsqueeze(1),
         (
@@ -674,7 +704,11 @@ def _plain_backward(dloss, labels, probs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits = dloss / N / S * probs
-    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N / S).expand(N, 1, S))
+    dlogits = _runtime.scatter_added(
+        dlogits, 1,
+        labels.unsqueeze(1),
+        (-dloss / N / S).expand(N, 1, S),
+    )
     return (dlogits,)
 
 
@@ -703,7 +737,11 @@ def _plain_pullback(c_loss, c_probs, labels, probs) -> tuple:
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C, S)
     dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N / S)
-    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N / S).expand(N, 1, S))
+    dlogits = _runtime.scatter_added(
+        dlogits, 1,
+        labels.unsqueeze(1),
+        (-c_loss / N / S).expand(N, 1, S),
+    )
     return (dlogits,)
 
 
@@ -715,7 +753,7 @@ class CrossEntropyFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
         ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _all_count(
+        ctx.plain = weight is None and label_smoothing == 0 and _runtime.all_count(
             labels, ignore_index,
             logits.shape[1],
         )
@@ -746,8 +784,8 @@ class CrossEntropyFunction(torch.autograd.Function):
                 gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
         elif dloss is None:
             return (None,) * 5
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
                 CrossEntropyGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
             )
         else:
@@ -825,31 +863,10 @@ class CrossEntropyTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " cross_entropy_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropyCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", CrossEntropyCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
@@ -857,220 +874,32 @@ def _arguments(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
-        _fits("logits", logits, "(N, C, *S)", (None, None, ...))
+        _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...))
     dtype = logits.dtype
     N, C, *S_dims = logits.shape
-    labels = _index("labels", labels)
+    labels = _inputs.index("labels", labels)
     if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
-        _fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
+        _inputs.fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
     if weight is not None:
-        weight = _as_number("weight", weight, dtype)
+        weight = _inputs.as_number("weight", weight, dtype)
         if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    if dtype in HALF:
+            _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    if dtype in _runtime.HALF:
         logits = logits.float()
     if len(S_dims) != 1:
-        logits, = _merged(2, 0, logits)
-        labels, = _merged(1, 0, labels)
+        logits, = _runtime.merged(2, 0, logits)
+        labels, = _runtime.merged(1, 0, labels)
     if C == 0:
         raise ValueError(
             f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
+        ignore_index = _inputs.whole("ignore_index", ignore_index)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
             f"{label_smoothing}"
         )
     return dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]:
-    """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
-
-    IndexError where it counts and is outside of the axis.
-    """
-    kept = label != ignored
-    index = torch.where(kept, label, 0)
-    _in_range(name, index, *lengths)
-    return index, kept.to(dtype)
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _index(name, label):
-    """A label of integers as an index; TypeError for any other kind of tensor."""
-    if not isinstance(label, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(label).__name__}")
-    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long()
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place unless there is a batch."""
-    if _batched(source):
-        return tensor.scatter_add(along, index, source)
-    return tensor.scatter_add_(along, index, source)
-
-
-def _all_count(label, ignored, *lengths) -> bool:
-    """Whether no label is ignored and all are in range; False where a GPU would have to wait, and
-    without data.
-    """
-    if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
-        return False
-    if isinstance(label, FakeTensor):
-        return False
-    low, high = (bound.item() for bound in label.aminmax())
-    return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _whole(name, value) -> int:
-    """A whole number as one of Python's; TypeError for what is none."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"{_NAME}: {name} must be a whole number, got {kind}") from None
-
-
-def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
-    data.
-    """
-    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
-    if lengths and index.numel() and on_cpu:
-        while torch._C._functorch.is_functorch_wrapped_tensor(index):
-            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
-        if isinstance(index, FakeTensor):
-            return
-        low, high = (bound.item() for bound in index.aminmax())
-        if low < 0 or high >= min(lengths):
-            wrong = low if low < 0 else high
-            last = min(lengths) - 1
-            raise IndexError(f"{_NAME}: {name} holds {wrong}, outside of 0 .. {last}")
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

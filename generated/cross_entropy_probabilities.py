@@ -63,31 +63,23 @@ At the edges:
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
 - ValueError where label_smoothing is not at least 0 and at most 1.
-- TypeError where label_smoothing is no number of Python's or numpy's, as a tensor.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where weight may be
-  of any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through cross_entropy_probabilities_forward, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through
+  cross_entropy_probabilities_forward, which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "cross_entropy_probabilities"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("cross_entropy_probabilities")
 
 
 def cross_entropy_probabilities(
@@ -97,15 +89,15 @@ def cross_entropy_probabilities(
 
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
-    _without_gradient("weight", weight)
-    if _in_plain_torch():
+    _inputs.without_gradient("weight", weight)
+    if _runtime.in_plain_torch():
         return cross_entropy_probabilities_forward(
             logits, target, weight, label_smoothing,
         ).loss.to(logits.dtype)
     dtype, _, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = CrossEntropyProbabilitiesTransformed.apply
     else:
         apply = CrossEntropyProbabilitiesFunction.apply
@@ -135,8 +127,8 @@ def cross_entropy_probabilities_forward(
     )
     result = _forward(logits, target, weight, label_smoothing)
     return CrossEntropyProbabilitiesForward(
-        result.loss.to(dtype), _restored(result.target, 2, S_dims), result.weight,
-        _restored(result.logprobs, 2, S_dims), result.label_smoothing,
+        result.loss.to(dtype), _runtime.restored(result.target, 2, S_dims), result.weight,
+        _runtime.restored(result.logprobs, 2, S_dims), result.label_smoothing,
     )
 
 
@@ -166,29 +158,29 @@ def cross_entropy_probabilities_backward(
 
     Shapes: dloss (), target (N, C, *S), weight (C,), logprobs (N, C, *S).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("target", target, "(N, C, *S)", (None, None, ...), dtype, True)
+    _inputs.fits("target", target, "(N, C, *S)", (None, None, ...), dtype, True)
     N, C, *S_dims = target.shape
-    _fits(
+    _inputs.fits(
         "logprobs",
         logprobs,
         "(N, C, *S) with N, C, S as in target",
         (N, C, *S_dims),
         dtype, True,
     )
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in target", (C,), weight.dtype)
-    dloss, target, logprobs = _single(dloss, target, logprobs)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in target", (C,), weight.dtype)
+    dloss, target, logprobs = _runtime.single(dloss, target, logprobs)
     if len(S_dims) != 1:
-        target, logprobs = _merged(2, 0, target, logprobs)
+        target, logprobs = _runtime.merged(2, 0, target, logprobs)
     if C == 0:
         raise ValueError(
             f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
             f"where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
@@ -196,8 +188,8 @@ def cross_entropy_probabilities_backward(
         )
     result = _backward(dloss, target, weight, logprobs, label_smoothing, (True,) * 4)
     return CrossEntropyProbabilitiesGradients(
-        _restored(result.dlogits, 2, S_dims).to(dtype),
-        _restored(result.dtarget, 2, S_dims).to(dtype),
+        _runtime.restored(result.dlogits, 2, S_dims).to(dtype),
+        _runtime.restored(result.dtarget, 2, S_dims).to(dtype),
     )
 
 
@@ -254,8 +246,8 @@ def cross_entropy_probabilities_atoms(
     losses = (-weight[:, None] * logprobs * smoothed).sum(1)
     loss = 1 / (N * S) * losses.sum()
     return CrossEntropyProbabilitiesAtoms(
-        _restored(probs, 2, S_dims), _restored(logprobs, 2, S_dims), _restored(smoothed, 2, S_dims),
-        _restored(losses, 1, S_dims), loss,
+        _runtime.restored(probs, 2, S_dims), _runtime.restored(logprobs, 2, S_dims),
+        _runtime.restored(smoothed, 2, S_dims), _runtime.restored(losses, 1, S_dims), loss,
     )
 
 
@@ -284,18 +276,18 @@ def cross_entropy_probabilities_chain(
     )
     N = logits.shape[0]
     C = logits.shape[1]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("smoothed", smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
-    dloss, probs, logprobs, smoothed, losses, loss = _single(
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("smoothed", smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
+    dloss, probs, logprobs, smoothed, losses, loss = _runtime.single(
         dloss, probs, logprobs, smoothed, losses, loss,
     )
     if len(S_dims) != 1:
-        probs, logprobs, smoothed = _merged(2, 0, probs, logprobs, smoothed)
-        losses, = _merged(1, 0, losses)
+        probs, logprobs, smoothed = _runtime.merged(2, 0, probs, logprobs, smoothed)
+        losses, = _runtime.merged(1, 0, losses)
     S = logits.shape[2]
     if N * S == 0:
         raise ValueError("cross_entropy_probabilities_chain divides a number by N * S, which is 0")
@@ -313,9 +305,9 @@ def cross_entropy_probabilities_chain(
     )
     dtarget = (1 - label_smoothing) * dsmoothed
     return CrossEntropyProbabilitiesChain(
-        _restored(dprobs, 2, S_dims), _restored(dlogprobs, 2, S_dims),
-        _restored(dsmoothed, 2, S_dims), _restored(dlosses, 1, S_dims), dloss,
-        _restored(dlogits, 2, S_dims), _restored(dtarget, 2, S_dims),
+        _runtime.restored(dprobs, 2, S_dims), _runtime.restored(dlogprobs, 2, S_dims),
+        _runtime.restored(dsmoothed, 2, S_dims), _runtime.restored(dlosses, 1, S_dims), dloss,
+        _runtime.restored(dlogits, 2, S_dims), _runtime.restored(dtarget, 2, S_dims),
     )
 
 
@@ -328,36 +320,44 @@ def cross_entropy_probabilities_jvp(
     Shapes: v_logits (N, C, *S), v_target (N, C, *S), target (N, C, *S), weight (C,), logprobs (N,
     C, *S).
     """
-    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
     dtype = v_logits.dtype
     N, C, *S_dims = v_logits.shape
-    _fits(
+    _inputs.fits(
         "v_target",
         v_target,
         "(N, C, *S) with N, C, S as in v_logits",
         (N, C, *S_dims),
         dtype, True,
     )
-    _fits("target", target, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
-    _fits(
+    _inputs.fits(
+        "target",
+        target,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype, True,
+    )
+    _inputs.fits(
         "logprobs",
         logprobs,
         "(N, C, *S) with N, C, S as in v_logits",
         (N, C, *S_dims),
         dtype, True,
     )
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, v_target, target, logprobs = _single(v_logits, v_target, target, logprobs)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, v_target, target, logprobs = _runtime.single(v_logits, v_target, target, logprobs)
     if len(S_dims) != 1:
-        v_logits, v_target, target, logprobs = _merged(2, 0, v_logits, v_target, target, logprobs)
+        v_logits, v_target, target, logprobs = _runtime.merged(
+            2, 0, v_logits, v_target, target, logprobs,
+        )
     if C == 0:
         raise ValueError(
             f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
             f"where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
@@ -394,37 +394,47 @@ def cross_entropy_probabilities_double_backward(
     Shapes: v_logits (N, C, *S), v_target (N, C, *S), g (), target (N, C, *S), weight (C,), logprobs
     (N, C, *S).
     """
-    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
     dtype = v_logits.dtype
     N, C, *S_dims = v_logits.shape
-    _fits(
+    _inputs.fits(
         "v_target",
         v_target,
         "(N, C, *S) with N, C, S as in v_logits",
         (N, C, *S_dims),
         dtype, True,
     )
-    _fits("g", g, "()", (), dtype, True)
-    _fits("target", target, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
-    _fits(
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits(
+        "target",
+        target,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype, True,
+    )
+    _inputs.fits(
         "logprobs",
         logprobs,
         "(N, C, *S) with N, C, S as in v_logits",
         (N, C, *S_dims),
         dtype, True,
     )
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, v_target, g, target, logprobs = _single(v_logits, v_target, g, target, logprobs)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, v_target, g, target, logprobs = _runtime.single(
+        v_logits, v_target, g, target, logprobs,
+    )
     if len(S_dims) != 1:
-        v_logits, v_target, target, logprobs = _merged(2, 0, v_logits, v_target, target, logprobs)
+        v_logits, v_target, target, logprobs = _runtime.merged(
+            2, 0, v_logits, v_target, target, logprobs,
+        )
     if C == 0:
         raise ValueError(
             f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
             f"where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
@@ -439,8 +449,8 @@ def cross_entropy_probabilities_double_backward(
     )
     dtarget = dtarget + c_target
     return CrossEntropyProbabilitiesSecond(
-        v_loss.to(dtype), _restored(dlogits, 2, S_dims).to(dtype),
-        _restored(dtarget, 2, S_dims).to(dtype),
+        v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype),
+        _runtime.restored(dtarget, 2, S_dims).to(dtype),
     )
 
 
@@ -630,8 +640,8 @@ class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
                 )
         elif dloss is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
                 CrossEntropyProbabilitiesGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers,
                 dloss, *saved,
             )
@@ -705,31 +715,10 @@ class CrossEntropyProbabilitiesTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " cross_entropy_probabilities_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropyProbabilitiesCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", CrossEntropyProbabilitiesCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, weight, label_smoothing) -> tuple:
@@ -737,7 +726,7 @@ def _arguments(logits, target, weight, label_smoothing) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
-        _fits("logits", logits, "(N, C, *S)", (None, None, ...))
+        _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...))
     dtype = logits.dtype
     N, C, *S_dims = logits.shape
     if (
@@ -745,139 +734,31 @@ def _arguments(logits, target, weight, label_smoothing) -> tuple:
         or target.shape != (N, C, *S_dims)
         or target.dtype != dtype
     ):
-        _fits("target", target, "(N, C, *S) with N, C, S as in logits", (N, C, *S_dims), dtype)
+        _inputs.fits(
+            "target",
+            target,
+            "(N, C, *S) with N, C, S as in logits",
+            (N, C, *S_dims),
+            dtype,
+        )
     if weight is not None:
-        weight = _as_number("weight", weight, dtype)
+        weight = _inputs.as_number("weight", weight, dtype)
         if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    if dtype in HALF:
-        logits, target = _single(logits, target)
+            _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    if dtype in _runtime.HALF:
+        logits, target = _runtime.single(logits, target)
     if len(S_dims) != 1:
-        logits, target = _merged(2, 0, logits, target)
+        logits, target = _runtime.merged(2, 0, logits, target)
     if C == 0:
         raise ValueError(
             f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
             f"where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
+        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
             f"{label_smoothing}"
         )
     return dtype, S_dims, logits, target, weight, label_smoothing
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

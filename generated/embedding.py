@@ -30,29 +30,21 @@ At the edges:
 - IndexError where index is outside of 0 .. V - 1.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through embedding_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through embedding_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch._subclasses import FakeTensor
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "embedding"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("embedding")
 
 
 def embedding(index: Tensor, table: Tensor) -> Tensor:
@@ -60,21 +52,21 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
     Shapes: index (*N,), table (V, E).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return embedding_forward(index, table).y.to(table.dtype)
     dtype, N_dims, index, table = _arguments(index, table)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = EmbeddingTransformed.apply
     else:
         apply = EmbeddingFunction.apply
     try:
         y = apply(index, table)[0]
     except (IndexError, RuntimeError):
-        _in_range("index", index, table.shape[0])
+        _inputs.in_range("index", index, table.shape[0])
         raise
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -93,10 +85,11 @@ def embedding_forward(index: Tensor, table: Tensor) -> EmbeddingForward:
     try:
         result = _forward(index, table)
     except (IndexError, RuntimeError):
-        _in_range("index", index, table.shape[0])
+        _inputs.in_range("index", index, table.shape[0])
         raise
     return EmbeddingForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.index, 0, N_dims), result.V,
+        _runtime.restored(result.y, 0, N_dims).to(dtype),
+        _runtime.restored(result.index, 0, N_dims), result.V,
     )
 
 
@@ -115,23 +108,23 @@ def embedding_backward(dy: Tensor, index: Tensor, V: int) -> EmbeddingGradients:
 
     Shapes: dy (*N, E), index (*N,).
     """
-    _fits("dy", dy, "(*N, E)", (..., None))
+    _inputs.fits("dy", dy, "(*N, E)", (..., None))
     dtype = dy.dtype
     *N_dims, _ = dy.shape
-    index = _index("index", index)
-    _fits("index", index, "(*N,) with N as in dy", (*N_dims,), torch.int64)
-    dy, = _single(dy)
+    index = _inputs.index("index", index)
+    _inputs.fits("index", index, "(*N,) with N as in dy", (*N_dims,), torch.int64)
+    dy, = _runtime.single(dy)
     if len(N_dims) != 1:
-        dy, = _merged(0, -1, dy)
-        index, = _merged(0, 0, index)
-    _in_range("index", index, V)
+        dy, = _runtime.merged(0, -1, dy)
+        index, = _runtime.merged(0, 0, index)
+    _inputs.in_range("index", index, V)
     result = _backward(dy, index, V)
     return EmbeddingGradients(result.dtable.to(dtype))
 
 
 def _backward(dy, index, V) -> EmbeddingGradients:
     E = dy.shape[1]
-    dtable = _index_added(dy.new_zeros(V, E), index, dy)
+    dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
     return EmbeddingGradients(dtable)
 
 
@@ -145,9 +138,9 @@ def embedding_atoms(index: Tensor, table: Tensor) -> EmbeddingAtoms:
     Shapes: index (*N,), table (V, E).
     """
     _, N_dims, index, table = _arguments(index, table)
-    _in_range("index", index, table.shape[0])
+    _inputs.in_range("index", index, table.shape[0])
     y = torch.nn.functional.embedding(index, table)
-    return EmbeddingAtoms(_restored(y, 0, N_dims))
+    return EmbeddingAtoms(_runtime.restored(y, 0, N_dims))
 
 
 class EmbeddingChain(NamedTuple):
@@ -161,16 +154,16 @@ def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> Embe
     Shapes: dy (*N, E), index (*N,), table (V, E), y (*N, E).
     """
     dtype, N_dims, index, table = _arguments(index, table)
-    _in_range("index", index, table.shape[0])
+    _inputs.in_range("index", index, table.shape[0])
     E = table.shape[1]
-    _fits("dy", dy, "(*N, E)", (*N_dims, E), dtype, True)
-    _fits("y", y, "(*N, E)", (*N_dims, E), dtype, True)
-    dy, y = _single(dy, y)
+    _inputs.fits("dy", dy, "(*N, E)", (*N_dims, E), dtype, True)
+    _inputs.fits("y", y, "(*N, E)", (*N_dims, E), dtype, True)
+    dy, y = _runtime.single(dy, y)
     if len(N_dims) != 1:
-        dy, y = _merged(0, -1, dy, y)
+        dy, y = _runtime.merged(0, -1, dy, y)
     V = table.shape[0]
-    dtable = _index_added(dy.new_zeros(V, E), index, dy)
-    return EmbeddingChain(_restored(dy, 0, N_dims), dtable)
+    dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
+    return EmbeddingChain(_runtime.restored(dy, 0, N_dims), dtable)
 
 
 def embedding_jvp(v_table: Tensor, index: Tensor, V: int) -> Tensor:
@@ -178,17 +171,17 @@ def embedding_jvp(v_table: Tensor, index: Tensor, V: int) -> Tensor:
 
     Shapes: v_table (V, E), index (*N,).
     """
-    _fits("v_table", v_table, "(V, E)", (None, None))
+    _inputs.fits("v_table", v_table, "(V, E)", (None, None))
     dtype = v_table.dtype
-    index = _index("index", index)
-    _fits("index", index, "(*N,)", (...,), torch.int64)
+    index = _inputs.index("index", index)
+    _inputs.fits("index", index, "(*N,)", (...,), torch.int64)
     *N_dims, = index.shape
-    v_table, = _single(v_table)
+    v_table, = _runtime.single(v_table)
     if len(N_dims) != 1:
-        index, = _merged(0, 0, index)
-    _in_range("index", index, v_table.shape[0])
+        index, = _runtime.merged(0, 0, index)
+    _inputs.in_range("index", index, v_table.shape[0])
     v_y = torch.nn.functional.embedding(index, v_table)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class EmbeddingSecond(NamedTuple):
@@ -201,20 +194,20 @@ def embedding_double_backward(v_table: Tensor, g: Tensor, index: Tensor, V: int)
 
     Shapes: v_table (V, E), g (*N, E), index (*N,).
     """
-    _fits("v_table", v_table, "(V, E)", (None, None))
+    _inputs.fits("v_table", v_table, "(V, E)", (None, None))
     dtype = v_table.dtype
     V, E = v_table.shape
-    _fits("g", g, "(*N, E) with E as in v_table", (..., E), dtype, True)
+    _inputs.fits("g", g, "(*N, E) with E as in v_table", (..., E), dtype, True)
     *N_dims, _ = g.shape
-    index = _index("index", index)
-    _fits("index", index, "(*N,) with N as in g", (*N_dims,), torch.int64)
-    v_table, g = _single(v_table, g)
+    index = _inputs.index("index", index)
+    _inputs.fits("index", index, "(*N,) with N as in g", (*N_dims,), torch.int64)
+    v_table, g = _runtime.single(v_table, g)
     if len(N_dims) != 1:
-        g, = _merged(0, -1, g)
-        index, = _merged(0, 0, index)
-    _in_range("index", index, v_table.shape[0])
+        g, = _runtime.merged(0, -1, g)
+        index, = _runtime.merged(0, 0, index)
+    _inputs.in_range("index", index, v_table.shape[0])
     v_y, _ = _behind(v_table, g, index, V)
-    return EmbeddingSecond(_restored(v_y, 0, N_dims).to(dtype), None)
+    return EmbeddingSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
 
 
 def _behind(v_table, g, index, V) -> tuple:
@@ -243,8 +236,10 @@ class EmbeddingFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(EmbeddingGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
+                EmbeddingGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (None, gradients[0])
@@ -298,31 +293,10 @@ class EmbeddingTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " embedding_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class EmbeddingCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", EmbeddingCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(index, table) -> tuple:
@@ -330,132 +304,14 @@ def _arguments(index, table) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(table, Tensor) or table.dim() != 2 or not table.is_floating_point():
-        _fits("table", table, "(V, E)", (None, None))
+        _inputs.fits("table", table, "(V, E)", (None, None))
     dtype = table.dtype
-    index = _index("index", index)
+    index = _inputs.index("index", index)
     if not isinstance(index, Tensor):
-        _fits("index", index, "(*N,)", (...,), torch.int64)
+        _inputs.fits("index", index, "(*N,)", (...,), torch.int64)
     *N_dims, = index.shape
-    if dtype in HALF:
+    if dtype in _runtime.HALF:
         table = table.float()
     if len(N_dims) != 1:
-        index, = _merged(0, 0, index)
+        index, = _runtime.merged(0, 0, index)
     return dtype, N_dims, index, table
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
-    data.
-    """
-    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
-    if lengths and index.numel() and on_cpu:
-        while torch._C._functorch.is_functorch_wrapped_tensor(index):
-            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
-        if isinstance(index, FakeTensor):
-            return
-        low, high = (bound.item() for bound in index.aminmax())
-        if low < 0 or high >= min(lengths):
-            wrong = low if low < 0 else high
-            last = min(lengths) - 1
-            raise IndexError(f"{_NAME}: {name} holds {wrong}, outside of 0 .. {last}")
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _index(name, label):
-    """A label of integers as an index; TypeError for any other kind of tensor."""
-    if not isinstance(label, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(label).__name__}")
-    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long()
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _index_added(tensor, index, source):
-    """``tensor`` with the rows of ``source`` added, in place unless there is a batch."""
-    if _batched(source):
-        return tensor.index_add(0, index, source)
-    return tensor.index_add_(0, index, source)
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -30,28 +30,21 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through entropy_atoms, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through entropy_atoms, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "entropy"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("entropy")
 
 
 def entropy(probs: Tensor) -> Tensor:
@@ -59,17 +52,17 @@ def entropy(probs: Tensor) -> Tensor:
 
     Shapes: probs (*N, C).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return entropy_atoms(probs).uncertainty.to(probs.dtype)
     dtype, N_dims, probs = _arguments(probs)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = EntropyTransformed.apply
     else:
         apply = EntropyFunction.apply
     uncertainty = apply(probs)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         uncertainty = torch.ops.gradform.once(uncertainty, _REFUSAL)
-    uncertainty = _restored(uncertainty, 0, N_dims)
+    uncertainty = _runtime.restored(uncertainty, 0, N_dims)
     return uncertainty if uncertainty.dtype == dtype else uncertainty.to(dtype)
 
 
@@ -86,7 +79,8 @@ def entropy_forward(probs: Tensor) -> EntropyForward:
     dtype, N_dims, probs = _arguments(probs)
     result = _forward(probs)
     return EntropyForward(
-        _restored(result.uncertainty, 0, N_dims).to(dtype), _restored(result.probs, 0, N_dims),
+        _runtime.restored(result.uncertainty, 0, N_dims).to(dtype),
+        _runtime.restored(result.probs, 0, N_dims),
     )
 
 
@@ -105,16 +99,16 @@ def entropy_backward(duncertainty: Tensor, probs: Tensor) -> EntropyGradients:
 
     Shapes: duncertainty (*N,), probs (*N, C).
     """
-    _fits("duncertainty", duncertainty, "(*N,)", (...,))
+    _inputs.fits("duncertainty", duncertainty, "(*N,)", (...,))
     dtype = duncertainty.dtype
     *N_dims, = duncertainty.shape
-    _fits("probs", probs, "(*N, C) with N as in duncertainty", (*N_dims, None), dtype, True)
-    duncertainty, probs = _single(duncertainty, probs)
+    _inputs.fits("probs", probs, "(*N, C) with N as in duncertainty", (*N_dims, None), dtype, True)
+    duncertainty, probs = _runtime.single(duncertainty, probs)
     if len(N_dims) != 1:
-        duncertainty, = _merged(0, 0, duncertainty)
-        probs, = _merged(0, -1, probs)
+        duncertainty, = _runtime.merged(0, 0, duncertainty)
+        probs, = _runtime.merged(0, -1, probs)
     result = _backward(duncertainty, probs)
-    return EntropyGradients(_restored(result.dprobs, 0, N_dims).to(dtype))
+    return EntropyGradients(_runtime.restored(result.dprobs, 0, N_dims).to(dtype))
 
 
 def _backward(duncertainty, probs) -> EntropyGradients:
@@ -139,7 +133,9 @@ def entropy_atoms(probs: Tensor) -> EntropyAtoms:
     _, N_dims, probs = _arguments(probs)
     information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
     uncertainty = (-information).sum(1)
-    return EntropyAtoms(_restored(information, 0, N_dims), _restored(uncertainty, 0, N_dims))
+    return EntropyAtoms(
+        _runtime.restored(information, 0, N_dims), _runtime.restored(uncertainty, 0, N_dims),
+    )
 
 
 class EntropyChain(NamedTuple):
@@ -157,19 +153,19 @@ def entropy_chain(
     """
     dtype, N_dims, probs = _arguments(probs)
     C = probs.shape[1]
-    _fits("duncertainty", duncertainty, "(*N,)", (*N_dims,), dtype, True)
-    _fits("information", information, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("uncertainty", uncertainty, "(*N,)", (*N_dims,), dtype, True)
-    duncertainty, information, uncertainty = _single(duncertainty, information, uncertainty)
+    _inputs.fits("duncertainty", duncertainty, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("information", information, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("uncertainty", uncertainty, "(*N,)", (*N_dims,), dtype, True)
+    duncertainty, information, uncertainty = _runtime.single(duncertainty, information, uncertainty)
     if len(N_dims) != 1:
-        duncertainty, uncertainty = _merged(0, 0, duncertainty, uncertainty)
-        information, = _merged(0, -1, information)
+        duncertainty, uncertainty = _runtime.merged(0, 0, duncertainty, uncertainty)
+        information, = _runtime.merged(0, -1, information)
     N = duncertainty.shape[0]
     dinformation = (-duncertainty[:, None]).expand(N, C)
     dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
     return EntropyChain(
-        _restored(dinformation, 0, N_dims), _restored(duncertainty, 0, N_dims),
-        _restored(dprobs, 0, N_dims),
+        _runtime.restored(dinformation, 0, N_dims), _runtime.restored(duncertainty, 0, N_dims),
+        _runtime.restored(dprobs, 0, N_dims),
     )
 
 
@@ -178,19 +174,19 @@ def entropy_jvp(v_probs: Tensor, probs: Tensor) -> Tensor:
 
     Shapes: v_probs (*N, C), probs (*N, C).
     """
-    _fits("v_probs", v_probs, "(*N, C)", (..., None))
+    _inputs.fits("v_probs", v_probs, "(*N, C)", (..., None))
     dtype = v_probs.dtype
     *N_dims, C = v_probs.shape
-    _fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
-    v_probs, probs = _single(v_probs, probs)
+    _inputs.fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
+    v_probs, probs = _runtime.single(v_probs, probs)
     if len(N_dims) != 1:
-        v_probs, probs = _merged(0, -1, v_probs, probs)
+        v_probs, probs = _runtime.merged(0, -1, v_probs, probs)
     v_uncertainty = -torch.ops.aten.threshold_backward(
         v_probs * (torch.log(probs) + 1),
         torch.abs(probs),
         0,
     ).sum(1)
-    return _restored(v_uncertainty, 0, N_dims).to(dtype)
+    return _runtime.restored(v_uncertainty, 0, N_dims).to(dtype)
 
 
 class EntropySecond(NamedTuple):
@@ -203,18 +199,19 @@ def entropy_double_backward(v_probs: Tensor, g: Tensor, probs: Tensor) -> Entrop
 
     Shapes: v_probs (*N, C), g (*N,), probs (*N, C).
     """
-    _fits("v_probs", v_probs, "(*N, C)", (..., None))
+    _inputs.fits("v_probs", v_probs, "(*N, C)", (..., None))
     dtype = v_probs.dtype
     *N_dims, C = v_probs.shape
-    _fits("g", g, "(*N,) with N as in v_probs", (*N_dims,), dtype, True)
-    _fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
-    v_probs, g, probs = _single(v_probs, g, probs)
+    _inputs.fits("g", g, "(*N,) with N as in v_probs", (*N_dims,), dtype, True)
+    _inputs.fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
+    v_probs, g, probs = _runtime.single(v_probs, g, probs)
     if len(N_dims) != 1:
-        v_probs, probs = _merged(0, -1, v_probs, probs)
-        g, = _merged(0, 0, g)
+        v_probs, probs = _runtime.merged(0, -1, v_probs, probs)
+        g, = _runtime.merged(0, 0, g)
     v_uncertainty, c_probs = _behind(v_probs, g, probs, (True,) * 2)
     return EntropySecond(
-        _restored(v_uncertainty, 0, N_dims).to(dtype), _restored(c_probs, 0, N_dims).to(dtype),
+        _runtime.restored(v_uncertainty, 0, N_dims).to(dtype),
+        _runtime.restored(c_probs, 0, N_dims).to(dtype),
     )
 
 
@@ -256,8 +253,8 @@ class EntropyFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if duncertainty is None:
             return (None,) * 1
-        elif torch.is_grad_enabled() and not _in_plain_torch(duncertainty):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(duncertainty):
+            gradients = _runtime.applied(
                 EntropyGradient, ctx.needs_input_grad, ctx.numbers, duncertainty, *saved,
             )
         else:
@@ -315,31 +312,10 @@ class EntropyTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " entropy_atoms(...).uncertainty is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class EntropyCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, uncertainty, refusal):
-        ctx.refusal = refusal
-        return uncertainty.view_as(uncertainty)
-
-    @staticmethod
-    def backward(ctx, duncertainty):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return duncertainty, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", EntropyCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(probs) -> tuple:
@@ -347,87 +323,11 @@ def _arguments(probs) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(probs, Tensor) or probs.dim() < 1 or not probs.is_floating_point():
-        _fits("probs", probs, "(*N, C)", (..., None))
+        _inputs.fits("probs", probs, "(*N, C)", (..., None))
     dtype = probs.dtype
     *N_dims, _ = probs.shape
-    if dtype in HALF:
+    if dtype in _runtime.HALF:
         probs = probs.float()
     if len(N_dims) != 1:
-        probs, = _merged(0, -1, probs)
+        probs, = _runtime.merged(0, -1, probs)
     return dtype, N_dims, probs
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

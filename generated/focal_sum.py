@@ -133,30 +133,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - ValueError where alpha is not at most 1.
 - ValueError where gamma is not at least 0.
-- TypeError where alpha or gamma is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through focal_sum_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through focal_sum_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "focal_sum"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("focal_sum")
 
 
 def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2) -> Tensor:
@@ -164,10 +155,10 @@ def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float 
 
     Shapes: logits (*N,), target (*N,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return focal_sum_forward(logits, target, alpha, gamma).loss.to(logits.dtype)
     dtype, _, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = FocalSumTransformed.apply
     else:
         apply = FocalSumFunction.apply
@@ -195,8 +186,8 @@ def focal_sum_forward(
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     result = _forward(logits, target, alpha, gamma)
     return FocalSumForward(
-        result.loss.to(dtype), _restored(result.logits, 0, N_dims),
-        _restored(result.target, 0, N_dims), result.alpha, result.gamma,
+        result.loss.to(dtype), _runtime.restored(result.logits, 0, N_dims),
+        _runtime.restored(result.target, 0, N_dims), result.alpha, result.gamma,
     )
 
 
@@ -229,26 +220,26 @@ def focal_sum_backward(
 
     Shapes: dloss (), logits (*N,), target (*N,).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("logits", logits, "(*N,)", (...,), dtype, True)
+    _inputs.fits("logits", logits, "(*N,)", (...,), dtype, True)
     *N_dims, = logits.shape
-    _fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype, True)
-    dloss, logits, target = _single(dloss, logits, target)
+    _inputs.fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype, True)
+    dloss, logits, target = _runtime.single(dloss, logits, target)
     if len(N_dims) != 1:
-        logits, target = _merged(0, 0, logits, target)
+        logits, target = _runtime.merged(0, 0, logits, target)
     if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
+        alpha = _inputs.number("alpha", alpha)
     if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
+        gamma = _inputs.number("gamma", gamma)
     if not alpha <= 1:
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     result = _backward(dloss, logits, target, alpha, gamma, (True,) * 4)
     return FocalSumGradients(
-        _restored(result.dlogits, 0, N_dims).to(dtype),
-        _restored(result.dtarget, 0, N_dims).to(dtype),
+        _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
+        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
     )
 
 
@@ -319,10 +310,10 @@ def focal_sum_atoms(
     losses = (1 - met) ** gamma * balance * entropies
     loss = losses.sum()
     return FocalSumAtoms(
-        _restored(probs, 0, N_dims), _restored(met, 0, N_dims), _restored(balanced, 0, N_dims),
-        _restored(balance, 0, N_dims), _restored(entropies_probs, 0, N_dims),
-        _restored(likelihood, 0, N_dims), _restored(entropies, 0, N_dims),
-        _restored(losses, 0, N_dims), loss,
+        _runtime.restored(probs, 0, N_dims), _runtime.restored(met, 0, N_dims),
+        _runtime.restored(balanced, 0, N_dims), _runtime.restored(balance, 0, N_dims),
+        _runtime.restored(entropies_probs, 0, N_dims), _runtime.restored(likelihood, 0, N_dims),
+        _runtime.restored(entropies, 0, N_dims), _runtime.restored(losses, 0, N_dims), loss,
     )
 
 
@@ -351,23 +342,25 @@ def focal_sum_chain(
     (*N,), entropies_probs (*N,), likelihood (*N,), entropies (*N,), losses (*N,), loss ().
     """
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("probs", probs, "(*N,)", (*N_dims,), dtype, True)
-    _fits("met", met, "(*N,)", (*N_dims,), dtype, True)
-    _fits("balanced", balanced, "(*N,)", (*N_dims,), dtype, True)
-    _fits("balance", balance, "(*N,)", (*N_dims,), dtype, True)
-    _fits("entropies_probs", entropies_probs, "(*N,)", (*N_dims,), dtype, True)
-    _fits("likelihood", likelihood, "(*N,)", (*N_dims,), dtype, True)
-    _fits("entropies", entropies, "(*N,)", (*N_dims,), dtype, True)
-    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("probs", probs, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("met", met, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("balanced", balanced, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("balance", balance, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("entropies_probs", entropies_probs, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("likelihood", likelihood, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("entropies", entropies, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
     (
         dloss, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses, loss,
-    ) = _single(
+    ) = _runtime.single(
         dloss, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses, loss,
     )
     if len(N_dims) != 1:
-        probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses = _merged(
+        (
+            probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses,
+        ) = _runtime.merged(
             0, 0, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses,
         )
     N = logits.shape[0]
@@ -391,11 +384,11 @@ def focal_sum_chain(
         + dmet * (2 * probs - 1)
     )
     return FocalSumChain(
-        _restored(dprobs, 0, N_dims), _restored(dmet, 0, N_dims), _restored(dbalanced, 0, N_dims),
-        _restored(dbalance, 0, N_dims), _restored(dentropies_probs, 0, N_dims),
-        _restored(dlikelihood, 0, N_dims), _restored(dentropies, 0, N_dims),
-        _restored(dlosses, 0, N_dims), dloss, _restored(dlogits, 0, N_dims),
-        _restored(dtarget, 0, N_dims),
+        _runtime.restored(dprobs, 0, N_dims), _runtime.restored(dmet, 0, N_dims),
+        _runtime.restored(dbalanced, 0, N_dims), _runtime.restored(dbalance, 0, N_dims),
+        _runtime.restored(dentropies_probs, 0, N_dims), _runtime.restored(dlikelihood, 0, N_dims),
+        _runtime.restored(dentropies, 0, N_dims), _runtime.restored(dlosses, 0, N_dims), dloss,
+        _runtime.restored(dlogits, 0, N_dims), _runtime.restored(dtarget, 0, N_dims),
     )
 
 
@@ -406,19 +399,21 @@ def focal_sum_jvp(
 
     Shapes: v_logits (*N,), v_target (*N,), logits (*N,), target (*N,).
     """
-    _fits("v_logits", v_logits, "(*N,)", (...,))
+    _inputs.fits("v_logits", v_logits, "(*N,)", (...,))
     dtype = v_logits.dtype
     *N_dims, = v_logits.shape
-    _fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    v_logits, v_target, logits, target = _single(v_logits, v_target, logits, target)
+    _inputs.fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _inputs.fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _inputs.fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    v_logits, v_target, logits, target = _runtime.single(v_logits, v_target, logits, target)
     if len(N_dims) != 1:
-        v_logits, v_target, logits, target = _merged(0, 0, v_logits, v_target, logits, target)
+        v_logits, v_target, logits, target = _runtime.merged(
+            0, 0, v_logits, v_target, logits, target,
+        )
     if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
+        alpha = _inputs.number("alpha", alpha)
     if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
+        gamma = _inputs.number("gamma", gamma)
     if not alpha <= 1:
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
@@ -476,20 +471,22 @@ def focal_sum_double_backward(
 
     Shapes: v_logits (*N,), v_target (*N,), g (), logits (*N,), target (*N,).
     """
-    _fits("v_logits", v_logits, "(*N,)", (...,))
+    _inputs.fits("v_logits", v_logits, "(*N,)", (...,))
     dtype = v_logits.dtype
     *N_dims, = v_logits.shape
-    _fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _fits("g", g, "()", (), dtype, True)
-    _fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    v_logits, v_target, g, logits, target = _single(v_logits, v_target, g, logits, target)
+    _inputs.fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _inputs.fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    v_logits, v_target, g, logits, target = _runtime.single(v_logits, v_target, g, logits, target)
     if len(N_dims) != 1:
-        v_logits, v_target, logits, target = _merged(0, 0, v_logits, v_target, logits, target)
+        v_logits, v_target, logits, target = _runtime.merged(
+            0, 0, v_logits, v_target, logits, target,
+        )
     if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
+        alpha = _inputs.number("alpha", alpha)
     if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
+        gamma = _inputs.number("gamma", gamma)
     if not alpha <= 1:
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
@@ -499,8 +496,8 @@ def focal_sum_double_backward(
         (True,) * 3,
     )
     return FocalSumSecond(
-        v_loss.to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
-        _restored(c_target, 0, N_dims).to(dtype),
+        v_loss.to(dtype), _runtime.restored(c_logits, 0, N_dims).to(dtype),
+        _runtime.restored(c_target, 0, N_dims).to(dtype),
     )
 
 
@@ -665,8 +662,10 @@ class FocalSumFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(FocalSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
+                FocalSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
+            )
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None, None)
@@ -719,31 +718,10 @@ class FocalSumTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " focal_sum_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class FocalSumCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", FocalSumCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, alpha, gamma) -> tuple:
@@ -751,107 +729,21 @@ def _arguments(logits, target, alpha, gamma) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        _fits("logits", logits, "(*N,)", (...,))
+        _inputs.fits("logits", logits, "(*N,)", (...,))
     dtype = logits.dtype
     *N_dims, = logits.shape
     if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype)
-    if dtype in HALF:
-        logits, target = _single(logits, target)
+        _inputs.fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype)
+    if dtype in _runtime.HALF:
+        logits, target = _runtime.single(logits, target)
     if len(N_dims) != 1:
-        logits, target = _merged(0, 0, logits, target)
+        logits, target = _runtime.merged(0, 0, logits, target)
     if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
+        alpha = _inputs.number("alpha", alpha)
     if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
+        gamma = _inputs.number("gamma", gamma)
     if not alpha <= 1:
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     return dtype, N_dims, logits, target, alpha, gamma
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

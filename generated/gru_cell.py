@@ -165,76 +165,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through gru_cell_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through gru_cell_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "gru_cell"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
-
-
-class _TakenApart(torch.overrides.TorchFunctionMode):
-    """flatten, unflatten and einsum as the operations that they are made of."""
-
-    made_of = {
-        Tensor.flatten: torch.ops.aten.flatten.using_ints,
-        Tensor.unflatten: torch.ops.aten.unflatten.int,
-    }
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.einsum:
-            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
-        if function in self.made_of:
-            return self.made_of[function].decompose(*args)
-        return function(*args, **(kwargs or {}))
-
-
-def _for_batches(backward):
-    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
-    rule for what is made of other operations.
-    """
-
-    @functools.wraps(backward)
-    def called(ctx, *gradients):
-        given = [g for g in gradients if g is not None]
-        batched = torch._C._functorch.is_legacy_batchedtensor
-        if torch.compiler.is_compiling() or not any(map(batched, given)):
-            return backward(ctx, *gradients)
-        with _TakenApart():
-            return backward(ctx, *gradients)
-
-    return called
+_inputs = _runtime.Arguments("gru_cell")
 
 
 def gru_cell(
@@ -245,19 +190,19 @@ def gru_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return gru_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = GRUCellTransformed.apply
     else:
         apply = GRUCellFunction.apply
     y = apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -286,14 +231,14 @@ def gru_cell_forward(
     )
     result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     return GRUCellForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims),
-        _restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
-        _restored(result.proposed, 0, N_dims), _restored(result.reset, 0, N_dims),
-        _restored(result.update, 0, N_dims), _restored(result.candidate, 0, N_dims),
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
+        _runtime.restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
+        _runtime.restored(result.proposed, 0, N_dims), _runtime.restored(result.reset, 0, N_dims),
+        _runtime.restored(result.update, 0, N_dims), _runtime.restored(result.candidate, 0, N_dims),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
     Gate = 3
     H = h.shape[1]
@@ -334,30 +279,30 @@ def gru_cell_backward(
     Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N, H),
     reset (*N, H), update (*N, H), candidate (*N, H).
     """
-    _fits("dy", dy, "(*N, H)", (..., None))
+    _inputs.fits("dy", dy, "(*N, H)", (..., None))
     dtype = dy.dtype
     *N_dims, H = dy.shape
-    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
     *_, K = x.shape
-    _fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
     P = weight_ih.shape[0]
-    _fits(
+    _inputs.fits(
         "weight_hh",
         weight_hh,
         "(P, H) with P as in weight_ih and H as in dy",
         (P, H),
         dtype, True,
     )
-    _fits("proposed", proposed, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("reset", reset, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("update", update, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("candidate", candidate, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(
+    _inputs.fits("proposed", proposed, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("reset", reset, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("update", update, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("candidate", candidate, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _runtime.single(
         dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate,
     )
     if len(N_dims) != 1:
-        dy, x, h, proposed, reset, update, candidate = _merged(
+        dy, x, h, proposed, reset, update, candidate = _runtime.merged(
             0, -1, dy, x, h, proposed, reset, update, candidate,
         )
     Gate = 3
@@ -370,13 +315,13 @@ def gru_cell_backward(
         dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, (True,) * 6,
     )
     return GRUCellGradients(
-        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dh, 0, N_dims).to(dtype),
-        result.dweight_ih.to(dtype), result.dweight_hh.to(dtype), result.dbias_ih.to(dtype),
-        result.dbias_hh.to(dtype),
+        _runtime.restored(result.dx, 0, N_dims).to(dtype),
+        _runtime.restored(result.dh, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
+        result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
 ) -> GRUCellGradients:
@@ -392,9 +337,9 @@ def _backward(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3] or needs[5]:
         dfrom_state = dy.new_zeros(N, Gate, H)
-        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state = _added_at(dfrom_state, 1, 2, dto_candidate * reset)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
         dfrom_state_term = dfrom_state.flatten(1, 2)
     if needs[3]:
         dweight_hh = dfrom_state_term.mT @ h
@@ -402,9 +347,9 @@ def _backward(
         dbias_hh = dfrom_state_term.sum(0)
     if needs[0] or needs[2] or needs[4]:
         dfrom_input = dy.new_zeros(N, Gate, H)
-        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
         dfrom_input_term = dfrom_input.flatten(1, 2)
     if needs[0]:
         dx = dfrom_input_term @ weight_ih
@@ -431,7 +376,7 @@ class GRUCellAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
-@_uncast
+@_runtime.uncast
 def gru_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
@@ -462,11 +407,12 @@ def gru_cell_atoms(
     candidate = torch.tanh(to_candidate)
     y = h * update + candidate * (1 - update)
     return GRUCellAtoms(
-        _restored(from_input, 0, N_dims), _restored(from_state, 0, N_dims),
-        _restored(both, 0, N_dims), _restored(to_reset, 0, N_dims), _restored(to_update, 0, N_dims),
-        _restored(proposed, 0, N_dims), _restored(reset, 0, N_dims), _restored(update, 0, N_dims),
-        _restored(to_candidate, 0, N_dims), _restored(candidate, 0, N_dims),
-        _restored(y, 0, N_dims),
+        _runtime.restored(from_input, 0, N_dims), _runtime.restored(from_state, 0, N_dims),
+        _runtime.restored(both, 0, N_dims), _runtime.restored(to_reset, 0, N_dims),
+        _runtime.restored(to_update, 0, N_dims), _runtime.restored(proposed, 0, N_dims),
+        _runtime.restored(reset, 0, N_dims), _runtime.restored(update, 0, N_dims),
+        _runtime.restored(to_candidate, 0, N_dims), _runtime.restored(candidate, 0, N_dims),
+        _runtime.restored(y, 0, N_dims),
     )
 
 
@@ -490,7 +436,7 @@ class GRUCellChain(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-@_uncast
+@_runtime.uncast
 def gru_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, from_input: Tensor | None = None,
@@ -510,30 +456,32 @@ def gru_cell_chain(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
     H = h.shape[1]
-    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("from_input", from_input, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
-    _fits("from_state", from_state, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
-    _fits("both", both, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
-    _fits("to_reset", to_reset, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("to_update", to_update, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("proposed", proposed, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("reset", reset, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("update", update, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("to_candidate", to_candidate, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("candidate", candidate, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("from_input", from_input, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
+    _inputs.fits("from_state", from_state, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
+    _inputs.fits("both", both, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
+    _inputs.fits("to_reset", to_reset, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("to_update", to_update, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("proposed", proposed, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("reset", reset, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("update", update, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("to_candidate", to_candidate, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("candidate", candidate, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
     (
         dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update,
         to_candidate, candidate, y,
-    ) = _single(
+    ) = _runtime.single(
         dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update,
         to_candidate, candidate, y,
     )
     if len(N_dims) != 1:
-        dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _merged(
+        (
+            dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y,
+        ) = _runtime.merged(
             0, -1, dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y,
         )
-        from_input, from_state, both = _merged(0, -2, from_input, from_state, both)
+        from_input, from_state, both = _runtime.merged(0, -2, from_input, from_state, both)
     N = dy.shape[0]
     Gate = 3
     P = weight_ih.shape[0]
@@ -549,12 +497,12 @@ def gru_cell_chain(
     dto_update = -dupdate * -(torch.exp(-to_update) + 1) ** -2 * torch.exp(-to_update)
     dto_reset = -dreset * -(torch.exp(-to_reset) + 1) ** -2 * torch.exp(-to_reset)
     dboth = dy.new_zeros(N, Gate, H)
-    dboth = _added_at(dboth, 1, 0, dto_reset)
-    dboth = _added_at(dboth, 1, 1, dto_update)
+    dboth = _runtime.added_at(dboth, 1, 0, dto_reset)
+    dboth = _runtime.added_at(dboth, 1, 1, dto_update)
     dfrom_state = dboth.clone()
-    dfrom_state = _added_at(dfrom_state, 1, 2, dproposed)
+    dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dproposed)
     dfrom_input = dboth.clone()
-    dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
+    dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
     dx = dfrom_input.flatten(1, 2) @ weight_ih
     dh = dfrom_state.flatten(1, 2) @ weight_hh + dy * update
     dweight_ih = dfrom_input.flatten(1, 2).mT @ x
@@ -562,13 +510,13 @@ def gru_cell_chain(
     dbias_ih = dfrom_input.flatten(1, 2).sum(0)
     dbias_hh = dfrom_state.flatten(1, 2).sum(0)
     return GRUCellChain(
-        _restored(dfrom_input, 0, N_dims), _restored(dfrom_state, 0, N_dims),
-        _restored(dboth, 0, N_dims), _restored(dto_reset, 0, N_dims),
-        _restored(dto_update, 0, N_dims), _restored(dproposed, 0, N_dims),
-        _restored(dreset, 0, N_dims), _restored(dupdate, 0, N_dims),
-        _restored(dto_candidate, 0, N_dims), _restored(dcandidate, 0, N_dims),
-        _restored(dy, 0, N_dims), _restored(dx, 0, N_dims), _restored(dh, 0, N_dims), dweight_ih,
-        dweight_hh, dbias_ih, dbias_hh,
+        _runtime.restored(dfrom_input, 0, N_dims), _runtime.restored(dfrom_state, 0, N_dims),
+        _runtime.restored(dboth, 0, N_dims), _runtime.restored(dto_reset, 0, N_dims),
+        _runtime.restored(dto_update, 0, N_dims), _runtime.restored(dproposed, 0, N_dims),
+        _runtime.restored(dreset, 0, N_dims), _runtime.restored(dupdate, 0, N_dims),
+        _runtime.restored(dto_candidate, 0, N_dims), _runtime.restored(dcandidate, 0, N_dims),
+        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims),
+        _runtime.restored(dh, 0, N_dims), dweight_ih, dweight_hh, dbias_ih, dbias_hh,
     )
 
 
@@ -583,48 +531,60 @@ def gru_cell_jvp(
     v_bias_hh (P,), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N, H),
     reset (*N, H), update (*N, H), candidate (*N, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
     *_, H = v_h.shape
-    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
     P = v_weight_ih.shape[0]
-    _fits(
+    _inputs.fits(
         "v_weight_hh",
         v_weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits(
+    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
         "weight_ih",
         weight_ih,
         "(P, K) with P as in v_weight_ih and K as in v_x",
         (P, K),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "weight_hh",
         weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "proposed",
         proposed,
         "(*N, H) with N as in v_x and H as in v_h",
         (*N_dims, H),
         dtype, True,
     )
-    _fits("reset", reset, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("update", update, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits(
+    _inputs.fits(
+        "reset",
+        reset,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype, True,
+    )
+    _inputs.fits(
+        "update",
+        update,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype, True,
+    )
+    _inputs.fits(
         "candidate",
         candidate,
         "(*N, H) with N as in v_x and H as in v_h",
@@ -634,12 +594,12 @@ def gru_cell_jvp(
     (
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh,
         proposed, reset, update, candidate,
-    ) = _single(
+    ) = _runtime.single(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh,
         proposed, reset, update, candidate,
     )
     if len(N_dims) != 1:
-        v_x, v_h, x, h, proposed, reset, update, candidate = _merged(
+        v_x, v_h, x, h, proposed, reset, update, candidate = _runtime.merged(
             0, -1, v_x, v_h, x, h, proposed, reset, update, candidate,
         )
     Gate = 3
@@ -676,7 +636,7 @@ def gru_cell_jvp(
         dg_candidate,
         1 - update,
     )
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class GRUCellSecond(NamedTuple):
@@ -700,49 +660,61 @@ def gru_cell_double_backward(
     v_bias_hh (P,), g (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed
     (*N, H), reset (*N, H), update (*N, H), candidate (*N, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
     *_, H = v_h.shape
-    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
     P = v_weight_ih.shape[0]
-    _fits(
+    _inputs.fits(
         "v_weight_hh",
         v_weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits(
+    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
         "weight_ih",
         weight_ih,
         "(P, K) with P as in v_weight_ih and K as in v_x",
         (P, K),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "weight_hh",
         weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "proposed",
         proposed,
         "(*N, H) with N as in v_x and H as in v_h",
         (*N_dims, H),
         dtype, True,
     )
-    _fits("reset", reset, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("update", update, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits(
+    _inputs.fits(
+        "reset",
+        reset,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype, True,
+    )
+    _inputs.fits(
+        "update",
+        update,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype, True,
+    )
+    _inputs.fits(
         "candidate",
         candidate,
         "(*N, H) with N as in v_x and H as in v_h",
@@ -752,12 +724,12 @@ def gru_cell_double_backward(
     (
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
         proposed, reset, update, candidate,
-    ) = _single(
+    ) = _runtime.single(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
         proposed, reset, update, candidate,
     )
     if len(N_dims) != 1:
-        v_x, v_h, g, x, h, proposed, reset, update, candidate = _merged(
+        v_x, v_h, g, x, h, proposed, reset, update, candidate = _runtime.merged(
             0, -1, v_x, v_h, g, x, h, proposed, reset, update, candidate,
         )
     Gate = 3
@@ -780,13 +752,13 @@ def gru_cell_double_backward(
     dweight_ih = dweight_ih + c_weight_ih
     dweight_hh = dweight_hh + c_weight_hh
     return GRUCellSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
-        _restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+        _runtime.restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
         dbias_ih.to(dtype), dbias_hh.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(
     v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
     proposed, reset, update, candidate, needs,
@@ -830,15 +802,15 @@ def _behind(
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs[4] or needs[2]:
         g_from_state = g.new_zeros(N, Gate, H)
-        g_from_state = _added_at(g_from_state, 1, 0, g_to_reset)
-        g_from_state = _added_at(g_from_state, 1, 1, g_to_update)
-        g_from_state = _added_at(g_from_state, 1, 2, g_to_candidate * reset)
+        g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
+        g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
+        g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
         g_from_state_term = g_from_state.flatten(1, 2)
     if needs[1] or needs[3]:
         g_from_input = g.new_zeros(N, Gate, H)
-        g_from_input = _added_at(g_from_input, 1, 0, g_to_reset)
-        g_from_input = _added_at(g_from_input, 1, 1, g_to_update)
-        g_from_input = _added_at(g_from_input, 1, 2, g_to_candidate)
+        g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
+        g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
+        g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
         g_from_input_term = g_from_input.flatten(1, 2)
     if needs[5] or needs[6]:
         g_to_candidate_again = torch.ops.aten.tanh_backward(g * one_minus_update, candidate)
@@ -914,7 +886,7 @@ def _behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
-@_uncast
+@_runtime.uncast
 def _pullback(
     c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
     update, candidate, needs,
@@ -944,9 +916,12 @@ def _pullback(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3] or needs[5]:
         dfrom_state = x.new_zeros(N, Gate, H)
-        dfrom_state = _added_at(dfrom_state, 1, 2, torch.addcmul(c_proposed, dto_candidate, reset))
-        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state = _runtime.added_at(
+            dfrom_state, 1, 2,
+            torch.addcmul(c_proposed, dto_candidate, reset),
+        )
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state_term = dfrom_state.flatten(1, 2)
     if needs[3]:
         dweight_hh = dfrom_state_term.mT @ h
@@ -954,9 +929,9 @@ def _pullback(
         dbias_hh = dfrom_state_term.sum(0)
     if needs[0] or needs[2] or needs[4]:
         dfrom_input = x.new_zeros(N, Gate, H)
-        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
         dfrom_input_term = dfrom_input.flatten(1, 2)
     if needs[0]:
         dx = dfrom_input_term @ weight_ih
@@ -969,7 +944,7 @@ def _pullback(
     return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     Gate = 3
     H = h.shape[1]
@@ -987,7 +962,7 @@ def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
 ) -> tuple:
@@ -1003,16 +978,16 @@ def _plain_backward(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3]:
         dfrom_state = dy.new_zeros(N, Gate, H)
-        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state = _added_at(dfrom_state, 1, 2, dto_candidate * reset)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
     if needs[3]:
         dweight_hh = dfrom_state.flatten(1, 2).mT @ h
     if needs[0] or needs[2]:
         dfrom_input = dy.new_zeros(N, Gate, H)
-        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
     if needs[0]:
         dx = dfrom_input.flatten(1, 2) @ weight_ih
     if needs[2]:
@@ -1022,7 +997,7 @@ def _plain_backward(
     return (dx, dh, dweight_ih, dweight_hh, None, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_behind(
     v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update,
     candidate, needs,
@@ -1199,7 +1174,7 @@ def _plain_behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_pullback(
     c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
     update, candidate, needs,
@@ -1229,16 +1204,19 @@ def _plain_pullback(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3]:
         dfrom_state = x.new_zeros(N, Gate, H)
-        dfrom_state = _added_at(dfrom_state, 1, 2, torch.addcmul(c_proposed, dto_candidate, reset))
-        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state = _runtime.added_at(
+            dfrom_state, 1, 2,
+            torch.addcmul(c_proposed, dto_candidate, reset),
+        )
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
     if needs[3]:
         dweight_hh = dfrom_state.flatten(1, 2).mT @ h
     if needs[0] or needs[2]:
         dfrom_input = x.new_zeros(N, Gate, H)
-        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
     if needs[0]:
         dx = dfrom_input.flatten(1, 2) @ weight_ih
     if needs[2]:
@@ -1277,7 +1255,7 @@ class GRUCellFunction(torch.autograd.Function):
         return (result.y, result.proposed, result.reset, result.update, result.candidate)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -1291,8 +1269,8 @@ class GRUCellFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 6
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 GRUCellGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -1332,7 +1310,7 @@ class GRUCellGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -1374,31 +1352,10 @@ class GRUCellTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " gru_cell_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class GRUCellCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", GRUCellCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
@@ -1406,7 +1363,7 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, K)", (..., None))
+        _inputs.fits("x", x, "(*N, K)", (..., None))
     dtype = x.dtype
     *N_dims, K = x.shape
     if (
@@ -1415,7 +1372,7 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         or h.shape[:-1] != (*N_dims,)
         or h.dtype != dtype
     ):
-        _fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
+        _inputs.fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
     *_, H = h.shape
     if (
         not isinstance(weight_ih, Tensor)
@@ -1423,26 +1380,32 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         or weight_ih.shape[1] != K
         or weight_ih.dtype != dtype
     ):
-        _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
+        _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
     P = weight_ih.shape[0]
     if (
         not isinstance(weight_hh, Tensor)
         or weight_hh.shape != (P, H)
         or weight_hh.dtype != dtype
     ):
-        _fits("weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype)
+        _inputs.fits(
+            "weight_hh",
+            weight_hh,
+            "(P, H) with P as in weight_ih and H as in h",
+            (P, H),
+            dtype,
+        )
     if bias_ih is not None:
         if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
-            _fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
+            _inputs.fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
     if bias_hh is not None:
         if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
-            _fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
-    if dtype in HALF:
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(
+            _inputs.fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
+    if dtype in _runtime.HALF:
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _runtime.single(
             x, h, weight_ih, weight_hh, bias_ih, bias_hh,
         )
     if len(N_dims) != 1:
-        x, h = _merged(0, -1, x, h)
+        x, h = _runtime.merged(0, -1, x, h)
     Gate = 3
     if P != Gate * H:
         raise ValueError(
@@ -1450,97 +1413,3 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
             f"Gate = {Gate}, H = {H}"
         )
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _added_at(tensor, along, place, source):
-    """``tensor`` with ``source`` added at one place, in place unless there is a batch."""
-    if _batched(source):  # there select_scatter is silently wrong
-        index = torch.tensor([place], device=tensor.device)
-        return tensor.index_add(along, index, source.unsqueeze(along))
-    tensor.select(along, place).add_(source)
-    return tensor
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -30,28 +30,21 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - RuntimeError where target requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where target may be
-  of any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through hinge_sum_atoms, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through hinge_sum_atoms, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "hinge_sum"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("hinge_sum")
 
 
 def hinge_sum(x: Tensor, target: Tensor) -> Tensor:
@@ -59,11 +52,11 @@ def hinge_sum(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    _without_gradient("target", target)
-    if _in_plain_torch():
+    _inputs.without_gradient("target", target)
+    if _runtime.in_plain_torch():
         return hinge_sum_atoms(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = HingeSumTransformed.apply
     else:
         apply = HingeSumFunction.apply
@@ -87,7 +80,8 @@ def hinge_sum_forward(x: Tensor, target: Tensor) -> HingeSumForward:
     dtype, N_dims, x, target = _arguments(x, target)
     result = _forward(x, target)
     return HingeSumForward(
-        result.loss.to(dtype), _restored(result.x, 0, N_dims), _restored(result.target, 0, N_dims),
+        result.loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
+        _runtime.restored(result.target, 0, N_dims),
     )
 
 
@@ -107,17 +101,17 @@ def hinge_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeSumGrad
 
     Shapes: dloss (), x (*N,), target (*N,).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("x", x, "(*N,)", (...,), dtype, True)
+    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
     *N_dims, = x.shape
-    target = _as_number("target", target, dtype)
-    _fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
-    dloss, x = _single(dloss, x)
+    target = _inputs.as_number("target", target, dtype)
+    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
+    dloss, x = _runtime.single(dloss, x)
     if len(N_dims) != 1:
-        x, target = _merged(0, 0, x, target)
+        x, target = _runtime.merged(0, 0, x, target)
     result = _backward(dloss, x, target)
-    return HingeSumGradients(_restored(result.dx, 0, N_dims).to(dtype))
+    return HingeSumGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
 def _backward(dloss, x, target) -> HingeSumGradients:
@@ -140,7 +134,9 @@ def hinge_sum_atoms(x: Tensor, target: Tensor) -> HingeSumAtoms:
     missing = 1 - target * x
     losses = torch.where(missing <= 0, 0, missing)
     loss = losses.sum()
-    return HingeSumAtoms(_restored(missing, 0, N_dims), _restored(losses, 0, N_dims), loss)
+    return HingeSumAtoms(
+        _runtime.restored(missing, 0, N_dims), _runtime.restored(losses, 0, N_dims), loss,
+    )
 
 
 class HingeSumChain(NamedTuple):
@@ -158,20 +154,20 @@ def hinge_sum_chain(
     Shapes: dloss (), x (*N,), target (*N,), missing (*N,), losses (*N,), loss ().
     """
     dtype, N_dims, x, target = _arguments(x, target)
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("missing", missing, "(*N,)", (*N_dims,), dtype, True)
-    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
-    dloss, missing, losses, loss = _single(dloss, missing, losses, loss)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("missing", missing, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
+    dloss, missing, losses, loss = _runtime.single(dloss, missing, losses, loss)
     if len(N_dims) != 1:
-        missing, losses = _merged(0, 0, missing, losses)
+        missing, losses = _runtime.merged(0, 0, missing, losses)
     N = x.shape[0]
     dlosses = dloss.expand(N)
     dmissing = torch.where(missing <= 0, 0, dlosses)
     dx = -dmissing * target
     return HingeSumChain(
-        _restored(dmissing, 0, N_dims), _restored(dlosses, 0, N_dims), dloss,
-        _restored(dx, 0, N_dims),
+        _runtime.restored(dmissing, 0, N_dims), _runtime.restored(dlosses, 0, N_dims), dloss,
+        _runtime.restored(dx, 0, N_dims),
     )
 
 
@@ -180,15 +176,15 @@ def hinge_sum_jvp(v_x: Tensor, x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: v_x (*N,), x (*N,), target (*N,).
     """
-    _fits("v_x", v_x, "(*N,)", (...,))
+    _inputs.fits("v_x", v_x, "(*N,)", (...,))
     dtype = v_x.dtype
     *N_dims, = v_x.shape
-    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    target = _as_number("target", target, dtype)
-    _fits("target", target, "(*N,) with N as in v_x", (*N_dims,), target.dtype)
-    v_x, x = _single(v_x, x)
+    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    target = _inputs.as_number("target", target, dtype)
+    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), target.dtype)
+    v_x, x = _runtime.single(v_x, x)
     if len(N_dims) != 1:
-        v_x, x, target = _merged(0, 0, v_x, x, target)
+        v_x, x, target = _runtime.merged(0, 0, v_x, x, target)
     v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0).sum()
     return v_loss.to(dtype)
 
@@ -203,16 +199,16 @@ def hinge_sum_double_backward(v_x: Tensor, g: Tensor, x: Tensor, target: Tensor)
 
     Shapes: v_x (*N,), g (), x (*N,), target (*N,).
     """
-    _fits("v_x", v_x, "(*N,)", (...,))
+    _inputs.fits("v_x", v_x, "(*N,)", (...,))
     dtype = v_x.dtype
     *N_dims, = v_x.shape
-    _fits("g", g, "()", (), dtype, True)
-    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    target = _as_number("target", target, dtype)
-    _fits("target", target, "(*N,) with N as in v_x", (*N_dims,), target.dtype)
-    v_x, g, x = _single(v_x, g, x)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    target = _inputs.as_number("target", target, dtype)
+    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), target.dtype)
+    v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
-        v_x, x, target = _merged(0, 0, v_x, x, target)
+        v_x, x, target = _runtime.merged(0, 0, v_x, x, target)
     v_loss, _, _ = _behind(v_x, g, x, target)
     return HingeSumSecond(v_loss.to(dtype), None)
 
@@ -243,8 +239,10 @@ class HingeSumFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(HingeSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
+                HingeSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
+            )
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -297,31 +295,10 @@ class HingeSumTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " hinge_sum_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class HingeSumCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", HingeSumCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, target) -> tuple:
@@ -329,118 +306,14 @@ def _arguments(x, target) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or not x.is_floating_point():
-        _fits("x", x, "(*N,)", (...,))
+        _inputs.fits("x", x, "(*N,)", (...,))
     dtype = x.dtype
     *N_dims, = x.shape
-    target = _as_number("target", target, dtype)
+    target = _inputs.as_number("target", target, dtype)
     if not isinstance(target, Tensor) or target.shape != (*N_dims,):
-        _fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
-    if dtype in HALF:
+        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
+    if dtype in _runtime.HALF:
         x = x.float()
     if len(N_dims) != 1:
-        x, target = _merged(0, 0, x, target)
+        x, target = _runtime.merged(0, 0, x, target)
     return dtype, N_dims, x, target
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -116,45 +116,22 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - float32: loss, dqueries, dkeys may be far off for queries, keys beyond 1e19.
 - ValueError where temperature is not above 0.
-- TypeError where temperature is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through info_nce_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through info_nce_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "info_nce"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
+_inputs = _runtime.Arguments("info_nce")
 
 
 def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
@@ -162,10 +139,10 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
 
     Shapes: queries (N, D), keys (N, D).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return info_nce_forward(queries, keys, temperature).loss.to(queries.dtype)
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = InfoNCETransformed.apply
     else:
         apply = InfoNCEFunction.apply
@@ -202,7 +179,7 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(queries, keys, temperature) -> InfoNCEForward:
     N = queries.shape[0]
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
@@ -239,28 +216,46 @@ def info_nce_backward(
     Shapes: dloss (), query_norm (N, 1), query_length (N, 1), query (N, D), key_norm (N, 1),
     key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled (N,).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("query_norm", query_norm, "(N, 1)", (None, 1), dtype, True)
+    _inputs.fits("query_norm", query_norm, "(N, 1)", (None, 1), dtype, True)
     N = query_norm.shape[0]
-    _fits("query_length", query_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
-    _fits("query", query, "(N, D) with N as in query_norm", (N, None), dtype, True)
+    _inputs.fits(
+        "query_length",
+        query_length,
+        "(N, 1) with N as in query_norm",
+        (N, 1),
+        dtype, True,
+    )
+    _inputs.fits("query", query, "(N, D) with N as in query_norm", (N, None), dtype, True)
     D = query.shape[1]
-    _fits("key_norm", key_norm, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
-    _fits("key_length", key_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
-    _fits("key", key, "(N, D) with N as in query_norm and D as in query", (N, D), dtype, True)
-    _fits(
+    _inputs.fits("key_norm", key_norm, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
+    _inputs.fits("key_length", key_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
+    _inputs.fits(
+        "key",
+        key,
+        "(N, D) with N as in query_norm and D as in query",
+        (N, D),
+        dtype, True,
+    )
+    _inputs.fits(
         "exp_similarity_shifted",
         exp_similarity_shifted,
         "(N, N) with N as in query_norm",
         (N, N),
         dtype, True,
     )
-    _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in query_norm", (N,), dtype, True)
+    _inputs.fits(
+        "of_all_sum_scaled",
+        of_all_sum_scaled,
+        "(N,) with N as in query_norm",
+        (N,),
+        dtype, True,
+    )
     (
         dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
         of_all_sum_scaled,
-    ) = _single(
+    ) = _runtime.single(
         dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
         of_all_sum_scaled,
     )
@@ -269,7 +264,7 @@ def info_nce_backward(
             f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
         )
     if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
+        temperature = _inputs.number("temperature", temperature)
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     result = _backward(
@@ -279,7 +274,7 @@ def info_nce_backward(
     return InfoNCEGradients(result.dqueries.to(dtype), result.dkeys.to(dtype))
 
 
-@_uncast
+@_runtime.uncast
 def _backward(
     dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
     of_all_sum_scaled, temperature, needs,
@@ -319,7 +314,7 @@ class InfoNCEAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-@_uncast
+@_runtime.uncast
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEAtoms:
     """Every statement of the mathematics, as it is written.
 
@@ -357,7 +352,7 @@ class InfoNCEChain(NamedTuple):
     dkeys: Tensor  # (N, D)
 
 
-@_uncast
+@_runtime.uncast
 def info_nce_chain(
     dloss: Tensor, queries: Tensor, keys: Tensor, query_norm: Tensor, query_length: Tensor,
     query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor, similarity: Tensor,
@@ -372,21 +367,21 @@ def info_nce_chain(
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
     N = queries.shape[0]
     D = queries.shape[1]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("query_norm", query_norm, "(N, 1)", (N, 1), dtype, True)
-    _fits("query_length", query_length, "(N, 1)", (N, 1), dtype, True)
-    _fits("query", query, "(N, D)", (N, D), dtype, True)
-    _fits("key_norm", key_norm, "(N, 1)", (N, 1), dtype, True)
-    _fits("key_length", key_length, "(N, 1)", (N, 1), dtype, True)
-    _fits("key", key, "(N, D)", (N, D), dtype, True)
-    _fits("similarity", similarity, "(N, N)", (N, N), dtype, True)
-    _fits("own", own, "(N,)", (N,), dtype, True)
-    _fits("of_all", of_all, "(N,)", (N,), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("query_norm", query_norm, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("query_length", query_length, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("query", query, "(N, D)", (N, D), dtype, True)
+    _inputs.fits("key_norm", key_norm, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("key_length", key_length, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("key", key, "(N, D)", (N, D), dtype, True)
+    _inputs.fits("similarity", similarity, "(N, N)", (N, N), dtype, True)
+    _inputs.fits("own", own, "(N,)", (N,), dtype, True)
+    _inputs.fits("of_all", of_all, "(N,)", (N,), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
     (
         dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all,
         loss,
-    ) = _single(
+    ) = _runtime.single(
         dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all,
         loss,
     )
@@ -418,28 +413,34 @@ def info_nce_jvp(
     key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled
     (N,).
     """
-    _fits("v_queries", v_queries, "(N, D)", (None, None))
+    _inputs.fits("v_queries", v_queries, "(N, D)", (None, None))
     dtype = v_queries.dtype
     N, D = v_queries.shape
-    _fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _fits(
+    _inputs.fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _inputs.fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _inputs.fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _inputs.fits(
         "exp_similarity_shifted",
         exp_similarity_shifted,
         "(N, N) with N as in v_queries",
         (N, N),
         dtype, True,
     )
-    _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in v_queries", (N,), dtype, True)
+    _inputs.fits(
+        "of_all_sum_scaled",
+        of_all_sum_scaled,
+        "(N,) with N as in v_queries",
+        (N,),
+        dtype, True,
+    )
     (
         v_queries, v_keys, query_norm, query_length, query, key_norm, key_length, key,
         exp_similarity_shifted, of_all_sum_scaled,
-    ) = _single(
+    ) = _runtime.single(
         v_queries, v_keys, query_norm, query_length, query, key_norm, key_length, key,
         exp_similarity_shifted, of_all_sum_scaled,
     )
@@ -448,7 +449,7 @@ def info_nce_jvp(
             f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
         )
     if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
+        temperature = _inputs.number("temperature", temperature)
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     N = v_queries.shape[0]
@@ -491,29 +492,35 @@ def info_nce_double_backward(
     D), key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N),
     of_all_sum_scaled (N,).
     """
-    _fits("v_queries", v_queries, "(N, D)", (None, None))
+    _inputs.fits("v_queries", v_queries, "(N, D)", (None, None))
     dtype = v_queries.dtype
     N, D = v_queries.shape
-    _fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _fits("g", g, "()", (), dtype, True)
-    _fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _fits(
+    _inputs.fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _inputs.fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _inputs.fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _inputs.fits(
         "exp_similarity_shifted",
         exp_similarity_shifted,
         "(N, N) with N as in v_queries",
         (N, N),
         dtype, True,
     )
-    _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in v_queries", (N,), dtype, True)
+    _inputs.fits(
+        "of_all_sum_scaled",
+        of_all_sum_scaled,
+        "(N,) with N as in v_queries",
+        (N,),
+        dtype, True,
+    )
     (
         v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
         exp_similarity_shifted, of_all_sum_scaled,
-    ) = _single(
+    ) = _runtime.single(
         v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
         exp_similarity_shifted, of_all_sum_scaled,
     )
@@ -522,7 +529,7 @@ def info_nce_double_backward(
             f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
         )
     if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
+        temperature = _inputs.number("temperature", temperature)
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     (
@@ -541,7 +548,7 @@ def info_nce_double_backward(
     return InfoNCESecond(v_loss.to(dtype), dqueries.to(dtype), dkeys.to(dtype))
 
 
-@_uncast
+@_runtime.uncast
 def _behind(
     v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
     exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
@@ -670,7 +677,7 @@ def _behind(
     )
 
 
-@_uncast
+@_runtime.uncast
 def _pullback(
     c_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
     c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
@@ -775,8 +782,10 @@ class InfoNCEFunction(torch.autograd.Function):
             )
         elif dloss is None:
             return (None,) * 3
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(InfoNCEGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
+                InfoNCEGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
+            )
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None)
@@ -839,31 +848,10 @@ class InfoNCETransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " info_nce_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class InfoNCECompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", InfoNCECompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(queries, keys, temperature) -> tuple:
@@ -871,86 +859,19 @@ def _arguments(queries, keys, temperature) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(queries, Tensor) or queries.dim() != 2 or not queries.is_floating_point():
-        _fits("queries", queries, "(N, D)", (None, None))
+        _inputs.fits("queries", queries, "(N, D)", (None, None))
     dtype = queries.dtype
     N, D = queries.shape
     if not isinstance(keys, Tensor) or keys.shape != (N, D) or keys.dtype != dtype:
-        _fits("keys", keys, "(N, D) with N, D as in queries", (N, D), dtype)
-    if dtype in HALF:
-        queries, keys = _single(queries, keys)
+        _inputs.fits("keys", keys, "(N, D) with N, D as in queries", (N, D), dtype)
+    if dtype in _runtime.HALF:
+        queries, keys = _runtime.single(queries, keys)
     if N == 0:
         raise ValueError(
             f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
         )
     if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
+        temperature = _inputs.number("temperature", temperature)
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     return dtype, queries, keys, temperature
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -65,30 +65,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
 - bias is 0 everywhere where it is left out.
-- TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through instance_norm_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through instance_norm_forward,
+  which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "instance_norm"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("instance_norm")
 
 
 def instance_norm(
@@ -98,17 +89,17 @@ def instance_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return instance_norm_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = InstanceNormTransformed.apply
     else:
         apply = InstanceNormFunction.apply
     y = apply(x, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 2, S_dims)
+    y = _runtime.restored(y, 2, S_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -129,8 +120,9 @@ def instance_norm_forward(
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     result = _forward(x, gain, bias, eps)
     return InstanceNormForward(
-        _restored(result.y, 2, S_dims).to(dtype), result.gain,
-        _restored(result.inv_std, 2, [1] * len(S_dims)), _restored(result.xhat, 2, S_dims),
+        _runtime.restored(result.y, 2, S_dims).to(dtype), result.gain,
+        _runtime.restored(result.inv_std, 2, [1] * len(S_dims)),
+        _runtime.restored(result.xhat, 2, S_dims),
     )
 
 
@@ -164,24 +156,25 @@ def instance_norm_backward(
 
     Shapes: dy (N, C, *S), gain (C,), inv_std (N, C, *S=1), xhat (N, C, *S).
     """
-    _fits("dy", dy, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("dy", dy, "(N, C, *S)", (None, None, ...))
     dtype = dy.dtype
     N, C, *S_dims = dy.shape
-    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _fits(
+    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _inputs.fits(
         "inv_std",
         inv_std,
         "(N, C, *S=1) with N, C as in dy",
         (N, C, *[1] * len(S_dims)),
         dtype, True,
     )
-    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
-    dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
+    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
     if len(S_dims) != 1:
-        dy, inv_std, xhat = _merged(2, 0, dy, inv_std, xhat)
+        dy, inv_std, xhat = _runtime.merged(2, 0, dy, inv_std, xhat)
     result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
     return InstanceNormGradients(
-        _restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype), result.dbias.to(dtype),
+        _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
+        result.dbias.to(dtype),
     )
 
 
@@ -237,9 +230,10 @@ def instance_norm_atoms(
     xhat = inv_std * diff
     y = gain[:, None] * xhat + bias[:, None]
     return InstanceNormAtoms(
-        _restored(mean, 2, [1] * len(S_dims)), _restored(diff, 2, S_dims),
-        _restored(var, 2, [1] * len(S_dims)), _restored(inv_std, 2, [1] * len(S_dims)),
-        _restored(xhat, 2, S_dims), _restored(y, 2, S_dims),
+        _runtime.restored(mean, 2, [1] * len(S_dims)), _runtime.restored(diff, 2, S_dims),
+        _runtime.restored(var, 2, [1] * len(S_dims)),
+        _runtime.restored(inv_std, 2, [1] * len(S_dims)), _runtime.restored(xhat, 2, S_dims),
+        _runtime.restored(y, 2, S_dims),
     )
 
 
@@ -269,16 +263,18 @@ def instance_norm_chain(
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     N = x.shape[0]
     C = x.shape[1]
-    _fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("mean", mean, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
-    _fits("diff", diff, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("var", var, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
-    _fits("inv_std", inv_std, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
-    _fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    dy, mean, diff, var, inv_std, xhat, y = _single(dy, mean, diff, var, inv_std, xhat, y)
+    _inputs.fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("mean", mean, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
+    _inputs.fits("diff", diff, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("var", var, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _inputs.fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    dy, mean, diff, var, inv_std, xhat, y = _runtime.single(dy, mean, diff, var, inv_std, xhat, y)
     if len(S_dims) != 1:
-        dy, mean, diff, var, inv_std, xhat, y = _merged(2, 0, dy, mean, diff, var, inv_std, xhat, y)
+        dy, mean, diff, var, inv_std, xhat, y = _runtime.merged(
+            2, 0, dy, mean, diff, var, inv_std, xhat, y,
+        )
     S = dy.shape[2]
     if S == 0:
         raise ValueError("instance_norm_chain divides a number by S, which is 0")
@@ -295,10 +291,10 @@ def instance_norm_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return InstanceNormChain(
-        _restored(dmean, 2, [1] * len(S_dims)), _restored(ddiff, 2, S_dims),
-        _restored(dvar, 2, [1] * len(S_dims)), _restored(dinv_std, 2, [1] * len(S_dims)),
-        _restored(dxhat, 2, S_dims), _restored(dy, 2, S_dims), _restored(dx, 2, S_dims), dgain,
-        dbias,
+        _runtime.restored(dmean, 2, [1] * len(S_dims)), _runtime.restored(ddiff, 2, S_dims),
+        _runtime.restored(dvar, 2, [1] * len(S_dims)),
+        _runtime.restored(dinv_std, 2, [1] * len(S_dims)), _runtime.restored(dxhat, 2, S_dims),
+        _runtime.restored(dy, 2, S_dims), _runtime.restored(dx, 2, S_dims), dgain, dbias,
     )
 
 
@@ -310,23 +306,25 @@ def instance_norm_jvp(
     Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (N, C, *S=1), xhat (N, C,
     *S).
     """
-    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
     dtype = v_x.dtype
     N, C, *S_dims = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits(
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits(
         "inv_std",
         inv_std,
         "(N, C, *S=1) with N, C as in v_x",
         (N, C, *[1] * len(S_dims)),
         dtype, True,
     )
-    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
+        v_x, v_gain, v_bias, gain, inv_std, xhat,
+    )
     if len(S_dims) != 1:
-        v_x, inv_std, xhat = _merged(2, 0, v_x, inv_std, xhat)
+        v_x, inv_std, xhat = _runtime.merged(2, 0, v_x, inv_std, xhat)
     S = v_x.shape[2]
     sum_v_x_xhat = (v_x * xhat).sum(2, keepdim=True)
     v_y = torch.addcmul(
@@ -339,7 +337,7 @@ def instance_norm_jvp(
         v_x.sum(2, keepdim=True),
         value=-1,
     )
-    return _restored(v_y, 2, S_dims).to(dtype)
+    return _runtime.restored(v_y, 2, S_dims).to(dtype)
 
 
 class InstanceNormSecond(NamedTuple):
@@ -358,26 +356,26 @@ def instance_norm_double_backward(
     Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (N, C, *S=1),
     xhat (N, C, *S).
     """
-    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
     dtype = v_x.dtype
     N, C, *S_dims = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits(
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits(
         "inv_std",
         inv_std,
         "(N, C, *S=1) with N, C as in v_x",
         (N, C, *[1] * len(S_dims)),
         dtype, True,
     )
-    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
         v_x, v_gain, v_bias, g, gain, inv_std, xhat,
     )
     if len(S_dims) != 1:
-        v_x, g, inv_std, xhat = _merged(2, 0, v_x, g, inv_std, xhat)
+        v_x, g, inv_std, xhat = _runtime.merged(2, 0, v_x, g, inv_std, xhat)
     v_y, c_gain, c_inv_std, c_xhat = _behind(
         v_x, v_gain, v_bias, g, gain, inv_std, xhat,
         (True,) * 4,
@@ -385,8 +383,8 @@ def instance_norm_double_backward(
     dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
     dgain = dgain + c_gain
     return InstanceNormSecond(
-        _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
-        dbias.to(dtype),
+        _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
+        dgain.to(dtype), dbias.to(dtype),
     )
 
 
@@ -569,8 +567,8 @@ class InstanceNormFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 InstanceNormGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -647,31 +645,10 @@ class InstanceNormTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " instance_norm_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class InstanceNormCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", InstanceNormCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, gain, bias, eps) -> tuple:
@@ -679,105 +656,19 @@ def _arguments(x, gain, bias, eps) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
-        _fits("x", x, "(N, C, *S)", (None, None, ...))
+        _inputs.fits("x", x, "(N, C, *S)", (None, None, ...))
     dtype = x.dtype
     _, C, *S_dims = x.shape
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
     if bias is not None:
         if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _fits("bias", bias, "(C,) with C as in x", (C,), dtype)
-    if dtype in HALF:
-        x, gain, bias = _single(x, gain, bias)
+            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+    if dtype in _runtime.HALF:
+        x, gain, bias = _runtime.single(x, gain, bias)
     if len(S_dims) != 1:
-        x, = _merged(2, 0, x)
+        x, = _runtime.merged(2, 0, x)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     return dtype, S_dims, x, gain, bias, eps
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )

@@ -39,28 +39,21 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through js_div_atoms, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through js_div_atoms, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "js_div"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("js_div")
 
 
 def js_div(p: Tensor, q: Tensor) -> Tensor:
@@ -68,10 +61,10 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
 
     Shapes: p (*N, C), q (*N, C).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return js_div_atoms(p, q).loss.to(p.dtype)
     dtype, _, p, q = _arguments(p, q)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = JSDivTransformed.apply
     else:
         apply = JSDivFunction.apply
@@ -95,7 +88,8 @@ def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
     dtype, N_dims, p, q = _arguments(p, q)
     result = _forward(p, q)
     return JSDivForward(
-        result.loss.to(dtype), _restored(result.p, 0, N_dims), _restored(result.q, 0, N_dims),
+        result.loss.to(dtype), _runtime.restored(result.p, 0, N_dims),
+        _runtime.restored(result.q, 0, N_dims),
     )
 
 
@@ -126,17 +120,18 @@ def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
 
     Shapes: dloss (), p (*N, C), q (*N, C).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("p", p, "(*N, C)", (..., None), dtype, True)
+    _inputs.fits("p", p, "(*N, C)", (..., None), dtype, True)
     *N_dims, C = p.shape
-    _fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype, True)
-    dloss, p, q = _single(dloss, p, q)
+    _inputs.fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype, True)
+    dloss, p, q = _runtime.single(dloss, p, q)
     if len(N_dims) != 1:
-        p, q = _merged(0, -1, p, q)
+        p, q = _runtime.merged(0, -1, p, q)
     result = _backward(dloss, p, q, (True,) * 2)
     return JSDivGradients(
-        _restored(result.dp, 0, N_dims).to(dtype), _restored(result.dq, 0, N_dims).to(dtype),
+        _runtime.restored(result.dp, 0, N_dims).to(dtype),
+        _runtime.restored(result.dq, 0, N_dims).to(dtype),
     )
 
 
@@ -196,10 +191,10 @@ def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
     divergences = of_mixture - 1 / 2 * of_p - 1 / 2 * of_q
     loss = 1 / N * divergences.sum()
     return JSDivAtoms(
-        _restored(mixture, 0, N_dims), _restored(of_mixture_information, 0, N_dims),
-        _restored(of_mixture, 0, N_dims), _restored(of_p_information, 0, N_dims),
-        _restored(of_p, 0, N_dims), _restored(of_q_information, 0, N_dims),
-        _restored(of_q, 0, N_dims), _restored(divergences, 0, N_dims), loss,
+        _runtime.restored(mixture, 0, N_dims), _runtime.restored(of_mixture_information, 0, N_dims),
+        _runtime.restored(of_mixture, 0, N_dims), _runtime.restored(of_p_information, 0, N_dims),
+        _runtime.restored(of_p, 0, N_dims), _runtime.restored(of_q_information, 0, N_dims),
+        _runtime.restored(of_q, 0, N_dims), _runtime.restored(divergences, 0, N_dims), loss,
     )
 
 
@@ -230,28 +225,36 @@ def js_div_chain(
     """
     dtype, N_dims, p, q = _arguments(p, q)
     C = p.shape[1]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("mixture", mixture, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("of_mixture_information", of_mixture_information, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("of_mixture", of_mixture, "(*N,)", (*N_dims,), dtype, True)
-    _fits("of_p_information", of_p_information, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("of_p", of_p, "(*N,)", (*N_dims,), dtype, True)
-    _fits("of_q_information", of_q_information, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("of_q", of_q, "(*N,)", (*N_dims,), dtype, True)
-    _fits("divergences", divergences, "(*N,)", (*N_dims,), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("mixture", mixture, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits(
+        "of_mixture_information",
+        of_mixture_information,
+        "(*N, C)",
+        (*N_dims, C),
+        dtype, True,
+    )
+    _inputs.fits("of_mixture", of_mixture, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("of_p_information", of_p_information, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("of_p", of_p, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("of_q_information", of_q_information, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("of_q", of_q, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("divergences", divergences, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
     (
         dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p,
         of_q_information, of_q, divergences, loss,
-    ) = _single(
+    ) = _runtime.single(
         dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p,
         of_q_information, of_q, divergences, loss,
     )
     if len(N_dims) != 1:
-        mixture, of_mixture_information, of_p_information, of_q_information = _merged(
+        mixture, of_mixture_information, of_p_information, of_q_information = _runtime.merged(
             0, -1, mixture, of_mixture_information, of_p_information, of_q_information,
         )
-        of_mixture, of_p, of_q, divergences = _merged(0, 0, of_mixture, of_p, of_q, divergences)
+        of_mixture, of_p, of_q, divergences = _runtime.merged(
+            0, 0, of_mixture, of_p, of_q, divergences,
+        )
     N = p.shape[0]
     if N == 0:
         raise ValueError("js_div_chain divides a number by N, which is 0")
@@ -266,11 +269,12 @@ def js_div_chain(
     dp = 1 / 2 * dmixture + torch.where(p == 0, 0, dof_p_information * (torch.log(p) + 1))
     dq = 1 / 2 * dmixture + torch.where(q == 0, 0, dof_q_information * (torch.log(q) + 1))
     return JSDivChain(
-        _restored(dmixture, 0, N_dims), _restored(dof_mixture_information, 0, N_dims),
-        _restored(dof_mixture, 0, N_dims), _restored(dof_p_information, 0, N_dims),
-        _restored(dof_p, 0, N_dims), _restored(dof_q_information, 0, N_dims),
-        _restored(dof_q, 0, N_dims), _restored(ddivergences, 0, N_dims), dloss,
-        _restored(dp, 0, N_dims), _restored(dq, 0, N_dims),
+        _runtime.restored(dmixture, 0, N_dims),
+        _runtime.restored(dof_mixture_information, 0, N_dims),
+        _runtime.restored(dof_mixture, 0, N_dims), _runtime.restored(dof_p_information, 0, N_dims),
+        _runtime.restored(dof_p, 0, N_dims), _runtime.restored(dof_q_information, 0, N_dims),
+        _runtime.restored(dof_q, 0, N_dims), _runtime.restored(ddivergences, 0, N_dims), dloss,
+        _runtime.restored(dp, 0, N_dims), _runtime.restored(dq, 0, N_dims),
     )
 
 
@@ -279,15 +283,15 @@ def js_div_jvp(v_p: Tensor, v_q: Tensor, p: Tensor, q: Tensor) -> Tensor:
 
     Shapes: v_p (*N, C), v_q (*N, C), p (*N, C), q (*N, C).
     """
-    _fits("v_p", v_p, "(*N, C)", (..., None))
+    _inputs.fits("v_p", v_p, "(*N, C)", (..., None))
     dtype = v_p.dtype
     *N_dims, C = v_p.shape
-    _fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    v_p, v_q, p, q = _single(v_p, v_q, p, q)
+    _inputs.fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _inputs.fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _inputs.fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    v_p, v_q, p, q = _runtime.single(v_p, v_q, p, q)
     if len(N_dims) != 1:
-        v_p, v_q, p, q = _merged(0, -1, v_p, v_q, p, q)
+        v_p, v_q, p, q = _runtime.merged(0, -1, v_p, v_q, p, q)
     N = v_p.shape[0]
     p_plus_q = p + q
     v_loss = (
@@ -315,19 +319,20 @@ def js_div_double_backward(
 
     Shapes: v_p (*N, C), v_q (*N, C), g (), p (*N, C), q (*N, C).
     """
-    _fits("v_p", v_p, "(*N, C)", (..., None))
+    _inputs.fits("v_p", v_p, "(*N, C)", (..., None))
     dtype = v_p.dtype
     *N_dims, C = v_p.shape
-    _fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _fits("g", g, "()", (), dtype, True)
-    _fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    v_p, v_q, g, p, q = _single(v_p, v_q, g, p, q)
+    _inputs.fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _inputs.fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    v_p, v_q, g, p, q = _runtime.single(v_p, v_q, g, p, q)
     if len(N_dims) != 1:
-        v_p, v_q, p, q = _merged(0, -1, v_p, v_q, p, q)
+        v_p, v_q, p, q = _runtime.merged(0, -1, v_p, v_q, p, q)
     v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q, (True,) * 3)
     return JSDivSecond(
-        v_loss.to(dtype), _restored(c_p, 0, N_dims).to(dtype), _restored(c_q, 0, N_dims).to(dtype),
+        v_loss.to(dtype), _runtime.restored(c_p, 0, N_dims).to(dtype),
+        _runtime.restored(c_q, 0, N_dims).to(dtype),
     )
 
 
@@ -403,8 +408,10 @@ class JSDivFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(JSDivGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
+                JSDivGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
+            )
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -457,31 +464,10 @@ class JSDivTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " js_div_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class JSDivCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", JSDivCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(p, q) -> tuple:
@@ -489,89 +475,13 @@ def _arguments(p, q) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(p, Tensor) or p.dim() < 1 or not p.is_floating_point():
-        _fits("p", p, "(*N, C)", (..., None))
+        _inputs.fits("p", p, "(*N, C)", (..., None))
     dtype = p.dtype
     *N_dims, C = p.shape
     if not isinstance(q, Tensor) or q.shape != (*N_dims, C) or q.dtype != dtype:
-        _fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype)
-    if dtype in HALF:
-        p, q = _single(p, q)
+        _inputs.fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype)
+    if dtype in _runtime.HALF:
+        p, q = _runtime.single(p, q)
     if len(N_dims) != 1:
-        p, q = _merged(0, -1, p, q)
+        p, q = _runtime.merged(0, -1, p, q)
     return dtype, N_dims, p, q
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

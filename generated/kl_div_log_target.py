@@ -42,28 +42,21 @@ At the edges:
 - float32: dtarget may be infinite or NaN for x beyond 1e38.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through kl_div_log_target_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through kl_div_log_target_forward,
+  which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "kl_div_log_target"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("kl_div_log_target")
 
 
 def kl_div_log_target(x: Tensor, target: Tensor) -> Tensor:
@@ -71,10 +64,10 @@ def kl_div_log_target(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return kl_div_log_target_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = KLDivLogTargetTransformed.apply
     else:
         apply = KLDivLogTargetFunction.apply
@@ -98,8 +91,8 @@ def kl_div_log_target_forward(x: Tensor, target: Tensor) -> KLDivLogTargetForwar
     dtype, N_dims, x, target = _arguments(x, target)
     result = _forward(x, target)
     return KLDivLogTargetForward(
-        result.loss.to(dtype), _restored(result.target, 0, N_dims),
-        _restored(result.losses, 0, N_dims),
+        result.loss.to(dtype), _runtime.restored(result.target, 0, N_dims),
+        _runtime.restored(result.losses, 0, N_dims),
     )
 
 
@@ -122,17 +115,18 @@ def kl_div_log_target_backward(
 
     Shapes: dloss (), target (*N,), losses (*N,).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("target", target, "(*N,)", (...,), dtype, True)
+    _inputs.fits("target", target, "(*N,)", (...,), dtype, True)
     *N_dims, = target.shape
-    _fits("losses", losses, "(*N,) with N as in target", (*N_dims,), dtype, True)
-    dloss, target, losses = _single(dloss, target, losses)
+    _inputs.fits("losses", losses, "(*N,) with N as in target", (*N_dims,), dtype, True)
+    dloss, target, losses = _runtime.single(dloss, target, losses)
     if len(N_dims) != 1:
-        target, losses = _merged(0, 0, target, losses)
+        target, losses = _runtime.merged(0, 0, target, losses)
     result = _backward(dloss, target, losses, (True,) * 2)
     return KLDivLogTargetGradients(
-        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dtarget, 0, N_dims).to(dtype),
+        _runtime.restored(result.dx, 0, N_dims).to(dtype),
+        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
     )
 
 
@@ -163,7 +157,7 @@ def kl_div_log_target_atoms(x: Tensor, target: Tensor) -> KLDivLogTargetAtoms:
         raise ValueError("kl_div_log_target_atoms divides a number by N, which is 0")
     losses = torch.exp(target) * (target - x)
     loss = 1 / N * losses.sum()
-    return KLDivLogTargetAtoms(_restored(losses, 0, N_dims), loss)
+    return KLDivLogTargetAtoms(_runtime.restored(losses, 0, N_dims), loss)
 
 
 class KLDivLogTargetChain(NamedTuple):
@@ -181,12 +175,12 @@ def kl_div_log_target_chain(
     Shapes: dloss (), x (*N,), target (*N,), losses (*N,), loss ().
     """
     dtype, N_dims, x, target = _arguments(x, target)
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
-    dloss, losses, loss = _single(dloss, losses, loss)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
+    dloss, losses, loss = _runtime.single(dloss, losses, loss)
     if len(N_dims) != 1:
-        losses, = _merged(0, 0, losses)
+        losses, = _runtime.merged(0, 0, losses)
     N = x.shape[0]
     if N == 0:
         raise ValueError("kl_div_log_target_chain divides a number by N, which is 0")
@@ -194,8 +188,8 @@ def kl_div_log_target_chain(
     dx = -dlosses * torch.exp(target)
     dtarget = dlosses * (losses + torch.exp(target))
     return KLDivLogTargetChain(
-        _restored(dlosses, 0, N_dims), dloss, _restored(dx, 0, N_dims),
-        _restored(dtarget, 0, N_dims),
+        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dx, 0, N_dims),
+        _runtime.restored(dtarget, 0, N_dims),
     )
 
 
@@ -204,15 +198,15 @@ def kl_div_log_target_jvp(v_x: Tensor, v_target: Tensor, target: Tensor, losses:
 
     Shapes: v_x (*N,), v_target (*N,), target (*N,), losses (*N,).
     """
-    _fits("v_x", v_x, "(*N,)", (...,))
+    _inputs.fits("v_x", v_x, "(*N,)", (...,))
     dtype = v_x.dtype
     *N_dims, = v_x.shape
-    _fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _fits("losses", losses, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, target, losses = _single(v_x, v_target, target, losses)
+    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _inputs.fits("losses", losses, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, v_target, target, losses = _runtime.single(v_x, v_target, target, losses)
     if len(N_dims) != 1:
-        v_x, v_target, target, losses = _merged(0, 0, v_x, v_target, target, losses)
+        v_x, v_target, target, losses = _runtime.merged(0, 0, v_x, v_target, target, losses)
     N = v_x.shape[0]
     exp_target = torch.exp(target)
     v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / N
@@ -232,22 +226,22 @@ def kl_div_log_target_double_backward(
 
     Shapes: v_x (*N,), v_target (*N,), g (), target (*N,), losses (*N,).
     """
-    _fits("v_x", v_x, "(*N,)", (...,))
+    _inputs.fits("v_x", v_x, "(*N,)", (...,))
     dtype = v_x.dtype
     *N_dims, = v_x.shape
-    _fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _fits("g", g, "()", (), dtype, True)
-    _fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _fits("losses", losses, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, g, target, losses = _single(v_x, v_target, g, target, losses)
+    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _inputs.fits("losses", losses, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, v_target, g, target, losses = _runtime.single(v_x, v_target, g, target, losses)
     if len(N_dims) != 1:
-        v_x, v_target, target, losses = _merged(0, 0, v_x, v_target, target, losses)
+        v_x, v_target, target, losses = _runtime.merged(0, 0, v_x, v_target, target, losses)
     v_loss, c_target, c_losses = _behind(v_x, v_target, g, target, losses, (True,) * 3)
     dx, dtarget = _pullback(None, c_losses, target, losses, (True,) * 2)
     dtarget = dtarget + c_target
     return KLDivLogTargetSecond(
-        v_loss.to(dtype), _restored(dx, 0, N_dims).to(dtype),
-        _restored(dtarget, 0, N_dims).to(dtype),
+        v_loss.to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+        _runtime.restored(dtarget, 0, N_dims).to(dtype),
     )
 
 
@@ -310,8 +304,8 @@ class KLDivLogTargetFunction(torch.autograd.Function):
             )
         elif dloss is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
                 KLDivLogTargetGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
             )
         else:
@@ -367,31 +361,10 @@ class KLDivLogTargetTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " kl_div_log_target_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class KLDivLogTargetCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", KLDivLogTargetCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, target) -> tuple:
@@ -399,89 +372,13 @@ def _arguments(x, target) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or not x.is_floating_point():
-        _fits("x", x, "(*N,)", (...,))
+        _inputs.fits("x", x, "(*N,)", (...,))
     dtype = x.dtype
     *N_dims, = x.shape
     if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
-    if dtype in HALF:
-        x, target = _single(x, target)
+        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
+    if dtype in _runtime.HALF:
+        x, target = _runtime.single(x, target)
     if len(N_dims) != 1:
-        x, target = _merged(0, 0, x, target)
+        x, target = _runtime.merged(0, 0, x, target)
     return dtype, N_dims, x, target
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

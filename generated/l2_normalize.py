@@ -46,30 +46,21 @@ At the edges:
 - float32: y, dx may be far off for x beyond 1e19.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through l2_normalize_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through l2_normalize_forward, which
+  is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "l2_normalize"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("l2_normalize")
 
 
 def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
@@ -77,17 +68,17 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return l2_normalize_forward(x, eps).y.to(x.dtype)
     dtype, N_dims, x, eps = _arguments(x, eps)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = L2NormalizeTransformed.apply
     else:
         apply = L2NormalizeFunction.apply
     y = apply(x, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -106,8 +97,8 @@ def l2_normalize_forward(x: Tensor, eps: float = 1e-12) -> L2NormalizeForward:
     dtype, N_dims, x, eps = _arguments(x, eps)
     result = _forward(x, eps)
     return L2NormalizeForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.norm, 0, N_dims),
-        _restored(result.length, 0, N_dims), result.eps,
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.norm, 0, N_dims),
+        _runtime.restored(result.length, 0, N_dims), result.eps,
     )
 
 
@@ -129,19 +120,19 @@ def l2_normalize_backward(
 
     Shapes: dy (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
     """
-    _fits("dy", dy, "(*N, C)", (..., None))
+    _inputs.fits("dy", dy, "(*N, C)", (..., None))
     dtype = dy.dtype
     *N_dims, C = dy.shape
-    _fits("norm", norm, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    _fits("length", length, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, norm, length, y = _single(dy, norm, length, y)
+    _inputs.fits("norm", norm, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
+    _inputs.fits("length", length, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
+    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
+    dy, norm, length, y = _runtime.single(dy, norm, length, y)
     if len(N_dims) != 1:
-        dy, norm, length, y = _merged(0, -1, dy, norm, length, y)
+        dy, norm, length, y = _runtime.merged(0, -1, dy, norm, length, y)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     result = _backward(dy, norm, length, y, eps)
-    return L2NormalizeGradients(_restored(result.dx, 0, N_dims).to(dtype))
+    return L2NormalizeGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
 def _backward(dy, norm, length, y, eps) -> L2NormalizeGradients:
@@ -169,7 +160,8 @@ def l2_normalize_atoms(x: Tensor, eps: float = 1e-12) -> L2NormalizeAtoms:
     length = torch.where(eps <= norm, norm, eps)
     y = x / length
     return L2NormalizeAtoms(
-        _restored(norm, 0, N_dims), _restored(length, 0, N_dims), _restored(y, 0, N_dims),
+        _runtime.restored(norm, 0, N_dims), _runtime.restored(length, 0, N_dims),
+        _runtime.restored(y, 0, N_dims),
     )
 
 
@@ -189,19 +181,19 @@ def l2_normalize_chain(
     """
     dtype, N_dims, x, eps = _arguments(x, eps)
     C = x.shape[1]
-    _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("norm", norm, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("length", length, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, norm, length, y = _single(dy, norm, length, y)
+    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("norm", norm, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("length", length, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
+    dy, norm, length, y = _runtime.single(dy, norm, length, y)
     if len(N_dims) != 1:
-        dy, norm, length, y = _merged(0, -1, dy, norm, length, y)
+        dy, norm, length, y = _runtime.merged(0, -1, dy, norm, length, y)
     dlength = (-dy * y / length).sum(1, keepdim=True)
     dnorm = torch.where(eps <= norm, dlength, 0)
     dx = dy / length + 2 * (dnorm / (2 * norm)) * x
     return L2NormalizeChain(
-        _restored(dnorm, 0, N_dims), _restored(dlength, 0, N_dims), _restored(dy, 0, N_dims),
-        _restored(dx, 0, N_dims),
+        _runtime.restored(dnorm, 0, N_dims), _runtime.restored(dlength, 0, N_dims),
+        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims),
     )
 
 
@@ -210,21 +202,21 @@ def l2_normalize_jvp(v_x: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: 
 
     Shapes: v_x (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, norm, length, y = _single(v_x, norm, length, y)
+    _inputs.fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _inputs.fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, norm, length, y = _runtime.single(v_x, norm, length, y)
     if len(N_dims) != 1:
-        v_x, norm, length, y = _merged(0, -1, v_x, norm, length, y)
+        v_x, norm, length, y = _runtime.merged(0, -1, v_x, norm, length, y)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
     choice_eps_norm = torch.where(eps <= norm, norm ** -1, 0)
     v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class L2NormalizeSecond(NamedTuple):
@@ -239,22 +231,22 @@ def l2_normalize_double_backward(
 
     Shapes: v_x (*N, C), g (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, norm, length, y = _single(v_x, g, norm, length, y)
+    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _inputs.fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, g, norm, length, y = _runtime.single(v_x, g, norm, length, y)
     if len(N_dims) != 1:
-        v_x, g, norm, length, y = _merged(0, -1, v_x, g, norm, length, y)
+        v_x, g, norm, length, y = _runtime.merged(0, -1, v_x, g, norm, length, y)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps, (True,) * 4)
     dx, = _pullback(c_y, c_norm, c_length, norm, length, y, eps)
     return L2NormalizeSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
 
 
@@ -332,8 +324,10 @@ class L2NormalizeFunction(torch.autograd.Function):
             gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
         elif dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(L2NormalizeGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
+                L2NormalizeGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -387,31 +381,10 @@ class L2NormalizeTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " l2_normalize_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class L2NormalizeCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", L2NormalizeCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, eps) -> tuple:
@@ -419,99 +392,13 @@ def _arguments(x, eps) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, C)", (..., None))
+        _inputs.fits("x", x, "(*N, C)", (..., None))
     dtype = x.dtype
     *N_dims, _ = x.shape
-    if dtype in HALF:
+    if dtype in _runtime.HALF:
         x = x.float()
     if len(N_dims) != 1:
-        x, = _merged(0, -1, x)
+        x, = _runtime.merged(0, -1, x)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     return dtype, N_dims, x, eps
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

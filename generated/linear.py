@@ -38,43 +38,21 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through linear_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through linear_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "linear"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
+_inputs = _runtime.Arguments("linear")
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -82,17 +60,17 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return linear_forward(x, weight, bias).y.to(x.dtype)
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = LinearTransformed.apply
     else:
         apply = LinearFunction.apply
     y = apply(x, weight, bias)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -110,11 +88,12 @@ def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Lin
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
     result = _forward(x, weight, bias)
     return LinearForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims), result.weight,
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
+        result.weight,
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, weight, bias) -> LinearForward:
     H = weight.shape[1]
     if bias is None:
@@ -134,22 +113,23 @@ def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
 
     Shapes: dy (*N, H), x (*N, K), weight (K, H).
     """
-    _fits("dy", dy, "(*N, H)", (..., None))
+    _inputs.fits("dy", dy, "(*N, H)", (..., None))
     dtype = dy.dtype
     *N_dims, H = dy.shape
-    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
     *_, K = x.shape
-    _fits("weight", weight, "(K, H) with K as in x and H as in dy", (K, H), dtype, True)
-    dy, x, weight = _single(dy, x, weight)
+    _inputs.fits("weight", weight, "(K, H) with K as in x and H as in dy", (K, H), dtype, True)
+    dy, x, weight = _runtime.single(dy, x, weight)
     if len(N_dims) != 1:
-        dy, x = _merged(0, -1, dy, x)
+        dy, x = _runtime.merged(0, -1, dy, x)
     result = _backward(dy, x, weight, (True,) * 3)
     return LinearGradients(
-        _restored(result.dx, 0, N_dims).to(dtype), result.dweight.to(dtype), result.dbias.to(dtype),
+        _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dweight.to(dtype),
+        result.dbias.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x, weight, needs) -> LinearGradients:
     dx = dweight = dbias = None
     if needs[0]:
@@ -165,7 +145,7 @@ class LinearAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
-@_uncast
+@_runtime.uncast
 def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearAtoms:
     """Every statement of the mathematics, as it is written.
 
@@ -176,7 +156,7 @@ def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Linea
     if bias is None:
         bias = x.new_full((), 0).expand(H)
     y = x @ weight + bias
-    return LinearAtoms(_restored(y, 0, N_dims))
+    return LinearAtoms(_runtime.restored(y, 0, N_dims))
 
 
 class LinearChain(NamedTuple):
@@ -186,7 +166,7 @@ class LinearChain(NamedTuple):
     dbias: Tensor  # (H,)
 
 
-@_uncast
+@_runtime.uncast
 def linear_chain(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor | None = None,
 ) -> LinearChain:
@@ -196,17 +176,19 @@ def linear_chain(
     """
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
     H = weight.shape[1]
-    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    dy, y = _single(dy, y)
+    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    dy, y = _runtime.single(dy, y)
     if len(N_dims) != 1:
-        dy, y = _merged(0, -1, dy, y)
+        dy, y = _runtime.merged(0, -1, dy, y)
     if bias is None:
         bias = dy.new_full((), 0).expand(H)
     dx = dy @ weight.mT
     dweight = x.mT @ dy
     dbias = dy.sum(0)
-    return LinearChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims), dweight, dbias)
+    return LinearChain(
+        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims), dweight, dbias,
+    )
 
 
 def linear_jvp(v_x: Tensor, v_weight: Tensor, v_bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
@@ -214,19 +196,25 @@ def linear_jvp(v_x: Tensor, v_weight: Tensor, v_bias: Tensor, x: Tensor, weight:
 
     Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), x (*N, K), weight (K, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
+    _inputs.fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
     H = v_weight.shape[1]
-    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("weight", weight, "(K, H) with K as in v_x and H as in v_weight", (K, H), dtype, True)
-    v_x, v_weight, v_bias, x, weight = _single(v_x, v_weight, v_bias, x, weight)
+    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits(
+        "weight",
+        weight,
+        "(K, H) with K as in v_x and H as in v_weight",
+        (K, H),
+        dtype, True,
+    )
+    v_x, v_weight, v_bias, x, weight = _runtime.single(v_x, v_weight, v_bias, x, weight)
     if len(N_dims) != 1:
-        v_x, x = _merged(0, -1, v_x, x)
+        v_x, x = _runtime.merged(0, -1, v_x, x)
     v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class LinearSecond(NamedTuple):
@@ -243,26 +231,32 @@ def linear_double_backward(
 
     Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), g (*N, H), x (*N, K), weight (K, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
+    _inputs.fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
     H = v_weight.shape[1]
-    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _fits("g", g, "(*N, H) with N as in v_x and H as in v_weight", (*N_dims, H), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("weight", weight, "(K, H) with K as in v_x and H as in v_weight", (K, H), dtype, True)
-    v_x, v_weight, v_bias, g, x, weight = _single(v_x, v_weight, v_bias, g, x, weight)
+    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_weight", (*N_dims, H), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits(
+        "weight",
+        weight,
+        "(K, H) with K as in v_x and H as in v_weight",
+        (K, H),
+        dtype, True,
+    )
+    v_x, v_weight, v_bias, g, x, weight = _runtime.single(v_x, v_weight, v_bias, g, x, weight)
     if len(N_dims) != 1:
-        v_x, g, x = _merged(0, -1, v_x, g, x)
+        v_x, g, x = _runtime.merged(0, -1, v_x, g, x)
     v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight, (True,) * 3)
     return LinearSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
         c_weight.to(dtype), None,
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
@@ -286,13 +280,13 @@ def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     return (v_y, c_x, c_weight)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, weight) -> tuple:
     y = x @ weight
     return (y, x, weight)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x, weight, needs) -> tuple:
     dx = dweight = None
     if needs[0]:
@@ -302,7 +296,7 @@ def _plain_backward(dy, x, weight, needs) -> tuple:
     return (dx, dweight, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
@@ -347,8 +341,8 @@ class LinearFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 3
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 LinearGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -419,31 +413,10 @@ class LinearTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " linear_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class LinearCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", LinearCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, weight, bias) -> tuple:
@@ -451,7 +424,7 @@ def _arguments(x, weight, bias) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, K)", (..., None))
+        _inputs.fits("x", x, "(*N, K)", (..., None))
     dtype = x.dtype
     *N_dims, K = x.shape
     if (
@@ -460,89 +433,13 @@ def _arguments(x, weight, bias) -> tuple:
         or weight.shape[0] != K
         or weight.dtype != dtype
     ):
-        _fits("weight", weight, "(K, H) with K as in x", (K, None), dtype)
+        _inputs.fits("weight", weight, "(K, H) with K as in x", (K, None), dtype)
     H = weight.shape[1]
     if bias is not None:
         if not isinstance(bias, Tensor) or bias.shape != (H,) or bias.dtype != dtype:
-            _fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
-    if dtype in HALF:
-        x, weight, bias = _single(x, weight, bias)
+            _inputs.fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
+    if dtype in _runtime.HALF:
+        x, weight, bias = _runtime.single(x, weight, bias)
     if len(N_dims) != 1:
-        x, = _merged(0, -1, x)
+        x, = _runtime.merged(0, -1, x)
     return dtype, N_dims, x, weight, bias
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -133,76 +133,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through lstm_cell_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through lstm_cell_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "lstm_cell"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
-
-
-class _TakenApart(torch.overrides.TorchFunctionMode):
-    """flatten, unflatten and einsum as the operations that they are made of."""
-
-    made_of = {
-        Tensor.flatten: torch.ops.aten.flatten.using_ints,
-        Tensor.unflatten: torch.ops.aten.unflatten.int,
-    }
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.einsum:
-            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
-        if function in self.made_of:
-            return self.made_of[function].decompose(*args)
-        return function(*args, **(kwargs or {}))
-
-
-def _for_batches(backward):
-    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
-    rule for what is made of other operations.
-    """
-
-    @functools.wraps(backward)
-    def called(ctx, *gradients):
-        given = [g for g in gradients if g is not None]
-        batched = torch._C._functorch.is_legacy_batchedtensor
-        if torch.compiler.is_compiling() or not any(map(batched, given)):
-            return backward(ctx, *gradients)
-        with _TakenApart():
-            return backward(ctx, *gradients)
-
-    return called
+_inputs = _runtime.Arguments("lstm_cell")
 
 
 def lstm_cell(
@@ -214,19 +159,19 @@ def lstm_cell(
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
     bias_hh (P,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return lstm_cell_forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = LSTMCellTransformed.apply
     else:
         apply = LSTMCellFunction.apply
     y = apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 1, N_dims)
+    y = _runtime.restored(y, 1, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -258,15 +203,15 @@ def lstm_cell_forward(
     )
     result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
     return LSTMCellForward(
-        _restored(result.y, 1, N_dims).to(dtype), _restored(result.x, 0, N_dims),
-        _restored(result.h, 0, N_dims), _restored(result.c, 0, N_dims), result.weight_ih,
-        result.weight_hh, _restored(result.i, 0, N_dims), _restored(result.f, 0, N_dims),
-        _restored(result.g, 0, N_dims), _restored(result.o, 0, N_dims),
-        _restored(result.shown, 0, N_dims),
+        _runtime.restored(result.y, 1, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
+        _runtime.restored(result.h, 0, N_dims), _runtime.restored(result.c, 0, N_dims),
+        result.weight_ih, result.weight_hh, _runtime.restored(result.i, 0, N_dims),
+        _runtime.restored(result.f, 0, N_dims), _runtime.restored(result.g, 0, N_dims),
+        _runtime.restored(result.o, 0, N_dims), _runtime.restored(result.shown, 0, N_dims),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward:
     State = 2
     N = x.shape[0]
@@ -291,8 +236,8 @@ def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)
-    y = _added_at(y, 0, 0, hidden)
-    y = _added_at(y, 0, 1, cell)
+    y = _runtime.added_at(y, 0, 0, hidden)
+    y = _runtime.added_at(y, 0, 1, cell)
     return LSTMCellForward(y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
@@ -315,33 +260,33 @@ def lstm_cell_backward(
     Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H),
     i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
     """
-    _fits("dy", dy, "(State, *N, H)", (2, ..., None))
+    _inputs.fits("dy", dy, "(State, *N, H)", (2, ..., None))
     dtype = dy.dtype
     _, *N_dims, H = dy.shape
-    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
     *_, K = x.shape
-    _fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("c", c, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("c", c, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
     P = weight_ih.shape[0]
-    _fits(
+    _inputs.fits(
         "weight_hh",
         weight_hh,
         "(P, H) with P as in weight_ih and H as in dy",
         (P, H),
         dtype, True,
     )
-    _fits("i", i, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("f", f, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("g", g, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("o", o, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("shown", shown, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(
+    _inputs.fits("i", i, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("f", f, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("g", g, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("o", o, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits("shown", shown, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _runtime.single(
         dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
     )
     if len(N_dims) != 1:
-        dy, = _merged(1, -1, dy)
-        x, h, c, i, f, g, o, shown = _merged(0, -1, x, h, c, i, f, g, o, shown)
+        dy, = _runtime.merged(1, -1, dy)
+        x, h, c, i, f, g, o, shown = _runtime.merged(0, -1, x, h, c, i, f, g, o, shown)
     Gate = 4
     if P != Gate * H:
         raise ValueError(
@@ -350,13 +295,14 @@ def lstm_cell_backward(
         )
     result = _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, (True,) * 7)
     return LSTMCellGradients(
-        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dh, 0, N_dims).to(dtype),
-        _restored(result.dc, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
+        _runtime.restored(result.dx, 0, N_dims).to(dtype),
+        _runtime.restored(result.dh, 0, N_dims).to(dtype),
+        _runtime.restored(result.dc, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
         result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
     N = dy.shape[1]
     Gate = 4
@@ -367,10 +313,10 @@ def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LS
     dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
     if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
         dgates = dy.new_zeros(N, Gate, H)
-        dgates = _added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
-        dgates = _added_at(dgates, 1, 0, dcell * g * i * (1 - i))
-        dgates = _added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
-        dgates = _added_at(dgates, 1, 3, dshown * shown * (1 - o))
+        dgates = _runtime.added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
+        dgates = _runtime.added_at(dgates, 1, 0, dcell * g * i * (1 - i))
+        dgates = _runtime.added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
+        dgates = _runtime.added_at(dgates, 1, 3, dshown * shown * (1 - o))
         dpre = dgates.flatten(1, 2)
     if needs[0]:
         dx = dpre @ weight_ih
@@ -406,7 +352,7 @@ class LSTMCellAtoms(NamedTuple):
     y: Tensor  # (State, *N, H)
 
 
-@_uncast
+@_runtime.uncast
 def lstm_cell_atoms(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
@@ -442,14 +388,16 @@ def lstm_cell_atoms(
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)
-    y = _added_at(y, 0, 0, hidden)
-    y = _added_at(y, 0, 1, cell)
+    y = _runtime.added_at(y, 0, 0, hidden)
+    y = _runtime.added_at(y, 0, 1, cell)
     return LSTMCellAtoms(
-        _restored(pre, 0, N_dims), _restored(gates, 0, N_dims), _restored(to_i, 0, N_dims),
-        _restored(to_f, 0, N_dims), _restored(to_g, 0, N_dims), _restored(to_o, 0, N_dims),
-        _restored(i, 0, N_dims), _restored(f, 0, N_dims), _restored(g, 0, N_dims),
-        _restored(o, 0, N_dims), _restored(cell, 0, N_dims), _restored(shown, 0, N_dims),
-        _restored(hidden, 0, N_dims), _restored(y, 1, N_dims),
+        _runtime.restored(pre, 0, N_dims), _runtime.restored(gates, 0, N_dims),
+        _runtime.restored(to_i, 0, N_dims), _runtime.restored(to_f, 0, N_dims),
+        _runtime.restored(to_g, 0, N_dims), _runtime.restored(to_o, 0, N_dims),
+        _runtime.restored(i, 0, N_dims), _runtime.restored(f, 0, N_dims),
+        _runtime.restored(g, 0, N_dims), _runtime.restored(o, 0, N_dims),
+        _runtime.restored(cell, 0, N_dims), _runtime.restored(shown, 0, N_dims),
+        _runtime.restored(hidden, 0, N_dims), _runtime.restored(y, 1, N_dims),
     )
 
 
@@ -477,7 +425,7 @@ class LSTMCellChain(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-@_uncast
+@_runtime.uncast
 def lstm_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
@@ -499,30 +447,30 @@ def lstm_cell_chain(
     )
     H = h.shape[1]
     P = weight_ih.shape[0]
-    _fits("dy", dy, "(State, *N, H)", (2, *N_dims, H), dtype, True)
-    _fits("pre", pre, "(*N, P)", (*N_dims, P), dtype, True)
-    _fits("gates", gates, "(*N, Gate, H)", (*N_dims, 4, H), dtype, True)
-    _fits("to_i", to_i, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("to_f", to_f, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("to_g", to_g, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("to_o", to_o, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("i", i, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("f", f, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("g", g, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("o", o, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("cell", cell, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("shown", shown, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("hidden", hidden, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("y", y, "(State, *N, H)", (2, *N_dims, H), dtype, True)
-    dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _single(
+    _inputs.fits("dy", dy, "(State, *N, H)", (2, *N_dims, H), dtype, True)
+    _inputs.fits("pre", pre, "(*N, P)", (*N_dims, P), dtype, True)
+    _inputs.fits("gates", gates, "(*N, Gate, H)", (*N_dims, 4, H), dtype, True)
+    _inputs.fits("to_i", to_i, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("to_f", to_f, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("to_g", to_g, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("to_o", to_o, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("i", i, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("f", f, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("g", g, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("o", o, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("cell", cell, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("shown", shown, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("hidden", hidden, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("y", y, "(State, *N, H)", (2, *N_dims, H), dtype, True)
+    dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _runtime.single(
         dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y,
     )
     if len(N_dims) != 1:
-        dy, y = _merged(1, -1, dy, y)
-        pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _merged(
+        dy, y = _runtime.merged(1, -1, dy, y)
+        pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _runtime.merged(
             0, -1, pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden,
         )
-        gates, = _merged(0, -2, gates)
+        gates, = _runtime.merged(0, -2, gates)
     N = dy.shape[1]
     Gate = 4
     if bias_ih is None:
@@ -541,10 +489,10 @@ def lstm_cell_chain(
     dto_f = -df * -(torch.exp(-to_f) + 1) ** -2 * torch.exp(-to_f)
     dto_i = -di * -(torch.exp(-to_i) + 1) ** -2 * torch.exp(-to_i)
     dgates = dy.new_zeros(N, Gate, H)
-    dgates = _added_at(dgates, 1, 0, dto_i)
-    dgates = _added_at(dgates, 1, 1, dto_f)
-    dgates = _added_at(dgates, 1, 2, dto_g)
-    dgates = _added_at(dgates, 1, 3, dto_o)
+    dgates = _runtime.added_at(dgates, 1, 0, dto_i)
+    dgates = _runtime.added_at(dgates, 1, 1, dto_f)
+    dgates = _runtime.added_at(dgates, 1, 2, dto_g)
+    dgates = _runtime.added_at(dgates, 1, 3, dto_o)
     dpre = dgates.flatten(1, 2)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
@@ -554,13 +502,15 @@ def lstm_cell_chain(
     dbias_ih = dpre.sum(0)
     dbias_hh = dpre.sum(0)
     return LSTMCellChain(
-        _restored(dpre, 0, N_dims), _restored(dgates, 0, N_dims), _restored(dto_i, 0, N_dims),
-        _restored(dto_f, 0, N_dims), _restored(dto_g, 0, N_dims), _restored(dto_o, 0, N_dims),
-        _restored(di, 0, N_dims), _restored(df, 0, N_dims), _restored(dg, 0, N_dims),
-        _restored(do, 0, N_dims), _restored(dcell, 0, N_dims), _restored(dshown, 0, N_dims),
-        _restored(dhidden, 0, N_dims), _restored(dy, 1, N_dims), _restored(dx, 0, N_dims),
-        _restored(dh, 0, N_dims), _restored(dc, 0, N_dims), dweight_ih, dweight_hh, dbias_ih,
-        dbias_hh,
+        _runtime.restored(dpre, 0, N_dims), _runtime.restored(dgates, 0, N_dims),
+        _runtime.restored(dto_i, 0, N_dims), _runtime.restored(dto_f, 0, N_dims),
+        _runtime.restored(dto_g, 0, N_dims), _runtime.restored(dto_o, 0, N_dims),
+        _runtime.restored(di, 0, N_dims), _runtime.restored(df, 0, N_dims),
+        _runtime.restored(dg, 0, N_dims), _runtime.restored(do, 0, N_dims),
+        _runtime.restored(dcell, 0, N_dims), _runtime.restored(dshown, 0, N_dims),
+        _runtime.restored(dhidden, 0, N_dims), _runtime.restored(dy, 1, N_dims),
+        _runtime.restored(dx, 0, N_dims), _runtime.restored(dh, 0, N_dims),
+        _runtime.restored(dc, 0, N_dims), dweight_ih, dweight_hh, dbias_ih, dbias_hh,
     )
 
 
@@ -575,54 +525,60 @@ def lstm_cell_jvp(
     (P,), v_bias_hh (P,), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), i
     (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
     *_, H = v_h.shape
-    _fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    _inputs.fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
     P = v_weight_ih.shape[0]
-    _fits(
+    _inputs.fits(
         "v_weight_hh",
         v_weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits(
+    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
         "weight_ih",
         weight_ih,
         "(P, K) with P as in v_weight_ih and K as in v_x",
         (P, K),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "weight_hh",
         weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("shown", shown, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
+        "shown",
+        shown,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype, True,
+    )
     (
         v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, c, weight_ih,
         weight_hh, i, f, g, o, shown,
-    ) = _single(
+    ) = _runtime.single(
         v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, c, weight_ih,
         weight_hh, i, f, g, o, shown,
     )
     if len(N_dims) != 1:
-        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _merged(
+        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _runtime.merged(
             0, -1, v_x, v_h, v_c, x, h, c, i, f, g, o, shown,
         )
     Gate = 4
@@ -669,9 +625,9 @@ def lstm_cell_jvp(
         1 - o,
     )
     v_y = v_x.new_zeros(State, N, H)
-    v_y = _added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-    v_y = _added_at(v_y, 0, 0, dg_shown * o)
-    return _restored(v_y, 1, N_dims).to(dtype)
+    v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+    v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
+    return _runtime.restored(v_y, 1, N_dims).to(dtype)
 
 
 class LSTMCellSecond(NamedTuple):
@@ -696,64 +652,70 @@ def lstm_cell_double_backward(
     (P,), v_bias_hh (P,), g_2 (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K),
     weight_hh (P, H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
     *_, H = v_h.shape
-    _fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    _inputs.fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
     P = v_weight_ih.shape[0]
-    _fits(
+    _inputs.fits(
         "v_weight_hh",
         v_weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _fits(
+    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _inputs.fits(
         "g_2",
         g_2,
         "(State, *N, H) with N as in v_x and H as in v_h",
         (2, *N_dims, H),
         dtype, True,
     )
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits(
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
         "weight_ih",
         weight_ih,
         "(P, K) with P as in v_weight_ih and K as in v_x",
         (P, K),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "weight_hh",
         weight_hh,
         "(P, H) with P as in v_weight_ih and H as in v_h",
         (P, H),
         dtype, True,
     )
-    _fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("shown", shown, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
+        "shown",
+        shown,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype, True,
+    )
     (
         v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
         weight_hh, i, f, g, o, shown,
-    ) = _single(
+    ) = _runtime.single(
         v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
         weight_hh, i, f, g, o, shown,
     )
     if len(N_dims) != 1:
-        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _merged(
+        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _runtime.merged(
             0, -1, v_x, v_h, v_c, x, h, c, i, f, g, o, shown,
         )
-        g_2, = _merged(1, -1, g_2)
+        g_2, = _runtime.merged(1, -1, g_2)
     Gate = 4
     if P != Gate * H:
         raise ValueError(
@@ -775,13 +737,13 @@ def lstm_cell_double_backward(
     dweight_ih = dweight_ih + c_weight_ih
     dweight_hh = dweight_hh + c_weight_hh
     return LSTMCellSecond(
-        _restored(v_y, 1, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
-        _restored(dh, 0, N_dims).to(dtype), _restored(dc, 0, N_dims).to(dtype),
+        _runtime.restored(v_y, 1, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+        _runtime.restored(dh, 0, N_dims).to(dtype), _runtime.restored(dc, 0, N_dims).to(dtype),
         dweight_ih.to(dtype), dweight_hh.to(dtype), dbias_ih.to(dtype), dbias_hh.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(
     v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
     weight_hh, i, f, g, o, shown, needs,
@@ -820,16 +782,16 @@ def _behind(
         g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates = _added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
+        g_gates = _runtime.added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
     if needs[2] or needs[1] or needs[5] or needs[4] or needs[8]:
         one_minus_i = 1 - i
     if needs[2] or needs[1] or needs[5] or needs[4]:
-        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
-        g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
+        g_gates = _runtime.added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
     if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
         one_minus_o = 1 - o
     if needs[2] or needs[1] or needs[5] or needs[4]:
-        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
+        g_gates = _runtime.added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
         g_pre = g_gates.flatten(1, 2)
     if needs[2]:
         c_h = g_pre @ v_weight_hh
@@ -887,8 +849,8 @@ def _behind(
         )
     if needs[0]:
         v_y = g_2.new_zeros(State, N, H)
-        v_y = _added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-        v_y = _added_at(v_y, 0, 0, dg_shown * o)
+        v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+        v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
     if needs[3]:
         c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
     if needs[6]:
@@ -930,7 +892,7 @@ def _behind(
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
-@_uncast
+@_runtime.uncast
 def _pullback(
     c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
@@ -959,19 +921,19 @@ def _pullback(
     )
     if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
         dgates = x.new_zeros(N, Gate, H)
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 0,
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i),
         )
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 1,
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f),
         )
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 2,
             torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g),
         )
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 3,
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
         )
@@ -993,7 +955,7 @@ def _pullback(
     return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     State = 2
     N = x.shape[0]
@@ -1013,12 +975,12 @@ def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)
-    y = _added_at(y, 0, 0, hidden)
-    y = _added_at(y, 0, 1, cell)
+    y = _runtime.added_at(y, 0, 0, hidden)
+    y = _runtime.added_at(y, 0, 1, cell)
     return (y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
     N = dy.shape[1]
     Gate = 4
@@ -1029,10 +991,10 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
     if needs[0] or needs[1] or needs[3] or needs[4]:
         dgates = dy.new_zeros(N, Gate, H)
-        dgates = _added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
-        dgates = _added_at(dgates, 1, 0, dcell * g * i * (1 - i))
-        dgates = _added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
-        dgates = _added_at(dgates, 1, 3, dshown * shown * (1 - o))
+        dgates = _runtime.added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
+        dgates = _runtime.added_at(dgates, 1, 0, dcell * g * i * (1 - i))
+        dgates = _runtime.added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
+        dgates = _runtime.added_at(dgates, 1, 3, dshown * shown * (1 - o))
         dpre = dgates.flatten(1, 2)
     if needs[0]:
         dx = dpre @ weight_ih
@@ -1047,7 +1009,7 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_behind(
     v_x, v_h, v_c, v_weight_ih, v_weight_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
     needs,
@@ -1081,16 +1043,16 @@ def _plain_behind(
         g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates = _added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
+        g_gates = _runtime.added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
     if needs[2] or needs[1] or needs[5] or needs[4] or needs[8]:
         one_minus_i = 1 - i
     if needs[2] or needs[1] or needs[5] or needs[4]:
-        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
-        g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
+        g_gates = _runtime.added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
     if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
         one_minus_o = 1 - o
     if needs[2] or needs[1] or needs[5] or needs[4]:
-        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
+        g_gates = _runtime.added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
         g_pre = g_gates.flatten(1, 2)
     if needs[2]:
         c_h = g_pre @ v_weight_hh
@@ -1142,8 +1104,8 @@ def _plain_behind(
         )
     if needs[0]:
         v_y = g_2.new_zeros(State, N, H)
-        v_y = _added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-        v_y = _added_at(v_y, 0, 0, dg_shown * o)
+        v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+        v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
     if needs[3]:
         c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
     if needs[6]:
@@ -1185,7 +1147,7 @@ def _plain_behind(
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_pullback(
     c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
@@ -1214,19 +1176,19 @@ def _plain_pullback(
     )
     if needs[0] or needs[1] or needs[3] or needs[4]:
         dgates = x.new_zeros(N, Gate, H)
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 0,
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i),
         )
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 1,
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f),
         )
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 2,
             torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g),
         )
-        dgates = _added_at(
+        dgates = _runtime.added_at(
             dgates, 1, 3,
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
         )
@@ -1273,7 +1235,7 @@ class LSTMCellFunction(torch.autograd.Function):
         return (result.y, result.i, result.f, result.g, result.o, result.shown)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -1287,8 +1249,8 @@ class LSTMCellFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 7
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 LSTMCellGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -1329,7 +1291,7 @@ class LSTMCellGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -1372,31 +1334,10 @@ class LSTMCellTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " lstm_cell_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class LSTMCellCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", LSTMCellCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
@@ -1404,7 +1345,7 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, K)", (..., None))
+        _inputs.fits("x", x, "(*N, K)", (..., None))
     dtype = x.dtype
     *N_dims, K = x.shape
     if (
@@ -1413,36 +1354,42 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         or h.shape[:-1] != (*N_dims,)
         or h.dtype != dtype
     ):
-        _fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
+        _inputs.fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
     *_, H = h.shape
     if not isinstance(c, Tensor) or c.shape != (*N_dims, H) or c.dtype != dtype:
-        _fits("c", c, "(*N, H) with N as in x and H as in h", (*N_dims, H), dtype)
+        _inputs.fits("c", c, "(*N, H) with N as in x and H as in h", (*N_dims, H), dtype)
     if (
         not isinstance(weight_ih, Tensor)
         or weight_ih.dim() != 2
         or weight_ih.shape[1] != K
         or weight_ih.dtype != dtype
     ):
-        _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
+        _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
     P = weight_ih.shape[0]
     if (
         not isinstance(weight_hh, Tensor)
         or weight_hh.shape != (P, H)
         or weight_hh.dtype != dtype
     ):
-        _fits("weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype)
+        _inputs.fits(
+            "weight_hh",
+            weight_hh,
+            "(P, H) with P as in weight_ih and H as in h",
+            (P, H),
+            dtype,
+        )
     if bias_ih is not None:
         if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
-            _fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
+            _inputs.fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
     if bias_hh is not None:
         if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
-            _fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
-    if dtype in HALF:
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _single(
+            _inputs.fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
+    if dtype in _runtime.HALF:
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _runtime.single(
             x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
         )
     if len(N_dims) != 1:
-        x, h, c = _merged(0, -1, x, h, c)
+        x, h, c = _runtime.merged(0, -1, x, h, c)
     Gate = 4
     if P != Gate * H:
         raise ValueError(
@@ -1450,97 +1397,3 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
             f"{Gate}, H = {H}"
         )
     return dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _added_at(tensor, along, place, source):
-    """``tensor`` with ``source`` added at one place, in place unless there is a batch."""
-    if _batched(source):  # there select_scatter is silently wrong
-        index = torch.tensor([place], device=tensor.device)
-        return tensor.index_add(along, index, source.unsqueeze(along))
-    tensor.select(along, place).add_(source)
-    return tensor
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

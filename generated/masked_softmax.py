@@ -33,14 +33,9 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - RuntimeError where mask requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where mask may be of
-  any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through masked_softmax_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through masked_softmax_forward,
+  which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
@@ -50,11 +45,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "masked_softmax"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("masked_softmax")
 
 
 def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
@@ -62,18 +56,18 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
 
     Shapes: x (*N, C), mask (*N, C).
     """
-    _without_gradient("mask", mask)
-    if _in_plain_torch():
+    _inputs.without_gradient("mask", mask)
+    if _runtime.in_plain_torch():
         return masked_softmax_forward(x, mask).y.to(x.dtype)
     dtype, N_dims, x, mask = _arguments(x, mask)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = MaskedSoftmaxTransformed.apply
     else:
         apply = MaskedSoftmaxFunction.apply
     y = apply(x, mask)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -88,7 +82,7 @@ def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
     """
     dtype, N_dims, x, mask = _arguments(x, mask)
     result = _forward(x, mask)
-    return MaskedSoftmaxForward(_restored(result.y, 0, N_dims).to(dtype))
+    return MaskedSoftmaxForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
 
 
 def _forward(x, mask) -> MaskedSoftmaxForward:
@@ -112,20 +106,20 @@ def masked_softmax_backward(dy: Tensor, y: Tensor) -> MaskedSoftmaxGradients:
 
     Shapes: dy (*N, C), y (*N, C).
     """
-    _fits("dy", dy, "(*N, C)", (..., None))
+    _inputs.fits("dy", dy, "(*N, C)", (..., None))
     dtype = dy.dtype
     *N_dims, C = dy.shape
-    _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, y = _single(dy, y)
+    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
+    dy, y = _runtime.single(dy, y)
     if len(N_dims) != 1:
-        dy, y = _merged(0, -1, dy, y)
+        dy, y = _runtime.merged(0, -1, dy, y)
     if C == 0:
         raise ValueError(
             f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
             f"{C}"
         )
     result = _backward(dy, y)
-    return MaskedSoftmaxGradients(_restored(result.dx, 0, N_dims).to(dtype))
+    return MaskedSoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
 def _backward(dy, y) -> MaskedSoftmaxGradients:
@@ -151,8 +145,8 @@ def masked_softmax_atoms(x: Tensor, mask: Tensor) -> MaskedSoftmaxAtoms:
     nothing = (kept == 0).to(x.dtype)
     y = counts / (counts.sum(1, keepdim=True) + nothing)
     return MaskedSoftmaxAtoms(
-        _restored(counts, 0, N_dims), _restored(kept, 0, N_dims), _restored(nothing, 0, N_dims),
-        _restored(y, 0, N_dims),
+        _runtime.restored(counts, 0, N_dims), _runtime.restored(kept, 0, N_dims),
+        _runtime.restored(nothing, 0, N_dims), _runtime.restored(y, 0, N_dims),
     )
 
 
@@ -174,14 +168,14 @@ def masked_softmax_chain(
     """
     dtype, N_dims, x, _ = _arguments(x, mask)
     C = x.shape[1]
-    _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("counts", counts, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("kept", kept, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("nothing", nothing, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, counts, kept, nothing, y = _single(dy, counts, kept, nothing, y)
+    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("counts", counts, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("kept", kept, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("nothing", nothing, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
+    dy, counts, kept, nothing, y = _runtime.single(dy, counts, kept, nothing, y)
     if len(N_dims) != 1:
-        dy, counts, kept, nothing, y = _merged(0, -1, dy, counts, kept, nothing, y)
+        dy, counts, kept, nothing, y = _runtime.merged(0, -1, dy, counts, kept, nothing, y)
     N = dy.shape[0]
     dnothing = (-dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
     dkept = dy.new_zeros(N, 1)
@@ -191,8 +185,9 @@ def masked_softmax_chain(
     )
     dx = dcounts * counts
     return MaskedSoftmaxChain(
-        _restored(dcounts, 0, N_dims), _restored(dkept, 0, N_dims), _restored(dnothing, 0, N_dims),
-        _restored(dy, 0, N_dims), _restored(dx, 0, N_dims),
+        _runtime.restored(dcounts, 0, N_dims), _runtime.restored(dkept, 0, N_dims),
+        _runtime.restored(dnothing, 0, N_dims), _runtime.restored(dy, 0, N_dims),
+        _runtime.restored(dx, 0, N_dims),
     )
 
 
@@ -201,13 +196,13 @@ def masked_softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
 
     Shapes: v_x (*N, C), y (*N, C).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, y = _single(v_x, y)
+    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, y = _runtime.single(v_x, y)
     if len(N_dims) != 1:
-        v_x, y = _merged(0, -1, v_x, y)
+        v_x, y = _runtime.merged(0, -1, v_x, y)
     if C == 0:
         raise ValueError(
             f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
@@ -215,7 +210,7 @@ def masked_softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
         )
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
     v_y = y * (v_x - sum_v_x_y)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class MaskedSoftmaxSecond(NamedTuple):
@@ -228,14 +223,14 @@ def masked_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> MaskedS
 
     Shapes: v_x (*N, C), g (*N, C), y (*N, C).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, y = _single(v_x, g, y)
+    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, g, y = _runtime.single(v_x, g, y)
     if len(N_dims) != 1:
-        v_x, g, y = _merged(0, -1, v_x, g, y)
+        v_x, g, y = _runtime.merged(0, -1, v_x, g, y)
     if C == 0:
         raise ValueError(
             f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
@@ -244,7 +239,7 @@ def masked_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> MaskedS
     v_y, c_y = _behind(v_x, g, y, (True,) * 2)
     dx, = _backward(c_y, y)
     return MaskedSoftmaxSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
 
 
@@ -282,8 +277,8 @@ class MaskedSoftmaxFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 MaskedSoftmaxGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -338,31 +333,10 @@ class MaskedSoftmaxTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " masked_softmax_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class MaskedSoftmaxCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", MaskedSoftmaxCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, mask) -> tuple:
@@ -370,123 +344,19 @@ def _arguments(x, mask) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, C)", (..., None))
+        _inputs.fits("x", x, "(*N, C)", (..., None))
     dtype = x.dtype
     *N_dims, C = x.shape
-    mask = _as_number("mask", mask, dtype)
+    mask = _inputs.as_number("mask", mask, dtype)
     if not isinstance(mask, Tensor) or mask.shape != (*N_dims, C):
-        _fits("mask", mask, "(*N, C) with N, C as in x", (*N_dims, C), mask.dtype)
-    if dtype in HALF:
+        _inputs.fits("mask", mask, "(*N, C) with N, C as in x", (*N_dims, C), mask.dtype)
+    if dtype in _runtime.HALF:
         x = x.float()
     if len(N_dims) != 1:
-        x, mask = _merged(0, -1, x, mask)
+        x, mask = _runtime.merged(0, -1, x, mask)
     if C == 0:
         raise ValueError(
             f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
             f"{C}"
         )
     return dtype, N_dims, x, mask
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

@@ -106,78 +106,21 @@ At the edges:
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. V - 1.
 - ValueError where eps is not above 0.
-- TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through mlp_forward, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through mlp_forward, which is plain
+  torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch._subclasses import FakeTensor
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "mlp"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
-
-
-class _TakenApart(torch.overrides.TorchFunctionMode):
-    """flatten, unflatten and einsum as the operations that they are made of."""
-
-    made_of = {
-        Tensor.flatten: torch.ops.aten.flatten.using_ints,
-        Tensor.unflatten: torch.ops.aten.unflatten.int,
-    }
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.einsum:
-            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
-        if function in self.made_of:
-            return self.made_of[function].decompose(*args)
-        return function(*args, **(kwargs or {}))
-
-
-def _for_batches(backward):
-    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
-    rule for what is made of other operations.
-    """
-
-    @functools.wraps(backward)
-    def called(ctx, *gradients):
-        given = [g for g in gradients if g is not None]
-        batched = torch._C._functorch.is_legacy_batchedtensor
-        if torch.compiler.is_compiling() or not any(map(batched, given)):
-            return backward(ctx, *gradients)
-        with _TakenApart():
-            return backward(ctx, *gradients)
-
-    return called
+_inputs = _runtime.Arguments("mlp")
 
 
 def mlp(
@@ -189,22 +132,22 @@ def mlp(
     Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
     (H,), bnbias (H,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return mlp_forward(
             contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
         ).loss.to(C.dtype)
     dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = MLPTransformed.apply
     else:
         apply = MLPFunction.apply
     try:
         loss = apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
     except (IndexError, RuntimeError):
-        _in_range("contexts", contexts, C.shape[0])
-        _in_range("labels", labels, C.shape[0])
+        _inputs.in_range("contexts", contexts, C.shape[0])
+        _inputs.in_range("labels", labels, C.shape[0])
         raise
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
@@ -240,8 +183,8 @@ def mlp_forward(
     try:
         result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
     except (IndexError, RuntimeError):
-        _in_range("contexts", contexts, C.shape[0])
-        _in_range("labels", labels, C.shape[0])
+        _inputs.in_range("contexts", contexts, C.shape[0])
+        _inputs.in_range("labels", labels, C.shape[0])
         raise
     return MLPForward(
         result.loss.to(dtype), result.contexts, result.labels, result.W1, result.W2, result.bngain,
@@ -249,7 +192,7 @@ def mlp_forward(
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPForward:
     N = contexts.shape[0]
     emb = torch.nn.functional.embedding(contexts, C)
@@ -295,32 +238,32 @@ def mlp_backward(
     Shapes: dloss (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N,
     K), inv_std (1, H), xhat (N, H), h (N, H), probs (N, V).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("W1", W1, "(K, H)", (None, None), dtype, True)
+    _inputs.fits("W1", W1, "(K, H)", (None, None), dtype, True)
     K, H = W1.shape
-    _fits("W2", W2, "(H, V) with H as in W1", (H, None), dtype, True)
+    _inputs.fits("W2", W2, "(H, V) with H as in W1", (H, None), dtype, True)
     V = W2.shape[1]
-    _fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype, True)
-    _fits("embcat", embcat, "(N, K) with K as in W1", (None, K), dtype, True)
+    _inputs.fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype, True)
+    _inputs.fits("embcat", embcat, "(N, K) with K as in W1", (None, K), dtype, True)
     N = embcat.shape[0]
-    _fits("inv_std", inv_std, "(1, H) with H as in W1", (1, H), dtype, True)
-    _fits("xhat", xhat, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
-    _fits("h", h, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
-    _fits("probs", probs, "(N, V) with N as in embcat and V as in W2", (N, V), dtype, True)
-    contexts = _index("contexts", contexts)
-    _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
-    dloss, W1, W2, bngain, embcat, inv_std, xhat, h, probs = _single(
+    _inputs.fits("inv_std", inv_std, "(1, H) with H as in W1", (1, H), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
+    _inputs.fits("h", h, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
+    _inputs.fits("probs", probs, "(N, V) with N as in embcat and V as in W2", (N, V), dtype, True)
+    contexts = _inputs.index("contexts", contexts)
+    _inputs.fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
+    dloss, W1, W2, bngain, embcat, inv_std, xhat, h, probs = _runtime.single(
         dloss, W1, W2, bngain, embcat, inv_std, xhat, h, probs,
     )
     if N - 1 == 0:
         raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
     if V == 0:
         raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    _in_range("contexts", contexts, W2.shape[1])
-    _in_range("labels", labels, W2.shape[1])
+    _inputs.in_range("contexts", contexts, W2.shape[1])
+    _inputs.in_range("labels", labels, W2.shape[1])
     result = _backward(
         dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, (True,) * 10,
     )
@@ -330,7 +273,7 @@ def mlp_backward(
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(
     dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
 ) -> MLPGradients:
@@ -343,7 +286,7 @@ def _backward(
     dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
     if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
         dlogits = dloss / N * probs
-        dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+        dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
     if needs[2] or needs[3] or needs[7] or needs[8]:
         dh = dlogits @ W2.mT
     if needs[5]:
@@ -364,7 +307,7 @@ def _backward(
         )
     if needs[2]:
         dembcat = dhprebn @ W1.mT
-        dC = _index_added(
+        dC = _runtime.index_added(
             dloss.new_zeros(V, E),
             contexts.flatten(),
             dembcat.reshape(contexts.numel(), E),
@@ -399,7 +342,7 @@ class MLPAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-@_uncast
+@_runtime.uncast
 def mlp_atoms(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
     bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
@@ -412,8 +355,8 @@ def mlp_atoms(
     _, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
-    _in_range("contexts", contexts, C.shape[0])
-    _in_range("labels", labels, C.shape[0])
+    _inputs.in_range("contexts", contexts, C.shape[0])
+    _inputs.in_range("labels", labels, C.shape[0])
     N = contexts.shape[0]
     if N == 0:
         raise ValueError("mlp_atoms divides a number by N, which is 0")
@@ -473,7 +416,7 @@ class MLPChain(NamedTuple):
     dbnbias: Tensor  # (H,)
 
 
-@_uncast
+@_runtime.uncast
 def mlp_chain(
     dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor,
     b2: Tensor, bngain: Tensor, bnbias: Tensor, emb: Tensor, embcat: Tensor, hprebn: Tensor,
@@ -493,46 +436,50 @@ def mlp_chain(
     dtype, contexts, labels, C, W1, _, W2, _, bngain, _, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
-    _in_range("contexts", contexts, C.shape[0])
-    _in_range("labels", labels, C.shape[0])
+    _inputs.in_range("contexts", contexts, C.shape[0])
+    _inputs.in_range("labels", labels, C.shape[0])
     N = contexts.shape[0]
     T = contexts.shape[1]
     V = C.shape[0]
     E = C.shape[1]
     K = W1.shape[0]
     H = W1.shape[1]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("emb", emb, "(N, T, E)", (N, T, E), dtype, True)
-    _fits("embcat", embcat, "(N, K)", (N, K), dtype, True)
-    _fits("hprebn", hprebn, "(N, H)", (N, H), dtype, True)
-    _fits("mean", mean, "(1, H)", (1, H), dtype, True)
-    _fits("diff", diff, "(N, H)", (N, H), dtype, True)
-    _fits("diff2", diff2, "(N, H)", (N, H), dtype, True)
-    _fits("var", var, "(1, H)", (1, H), dtype, True)
-    _fits("inv_std", inv_std, "(1, H)", (1, H), dtype, True)
-    _fits("xhat", xhat, "(N, H)", (N, H), dtype, True)
-    _fits("hpreact", hpreact, "(N, H)", (N, H), dtype, True)
-    _fits("h", h, "(N, H)", (N, H), dtype, True)
-    _fits("logits", logits, "(N, V)", (N, V), dtype, True)
-    _fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
-    _fits("norm_logits", norm_logits, "(N, V)", (N, V), dtype, True)
-    _fits("counts", counts, "(N, V)", (N, V), dtype, True)
-    _fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
-    _fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
-    _fits("probs", probs, "(N, V)", (N, V), dtype, True)
-    _fits("logprobs", logprobs, "(N, V)", (N, V), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("emb", emb, "(N, T, E)", (N, T, E), dtype, True)
+    _inputs.fits("embcat", embcat, "(N, K)", (N, K), dtype, True)
+    _inputs.fits("hprebn", hprebn, "(N, H)", (N, H), dtype, True)
+    _inputs.fits("mean", mean, "(1, H)", (1, H), dtype, True)
+    _inputs.fits("diff", diff, "(N, H)", (N, H), dtype, True)
+    _inputs.fits("diff2", diff2, "(N, H)", (N, H), dtype, True)
+    _inputs.fits("var", var, "(1, H)", (1, H), dtype, True)
+    _inputs.fits("inv_std", inv_std, "(1, H)", (1, H), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, H)", (N, H), dtype, True)
+    _inputs.fits("hpreact", hpreact, "(N, H)", (N, H), dtype, True)
+    _inputs.fits("h", h, "(N, H)", (N, H), dtype, True)
+    _inputs.fits("logits", logits, "(N, V)", (N, V), dtype, True)
+    _inputs.fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("norm_logits", norm_logits, "(N, V)", (N, V), dtype, True)
+    _inputs.fits("counts", counts, "(N, V)", (N, V), dtype, True)
+    _inputs.fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("probs", probs, "(N, V)", (N, V), dtype, True)
+    _inputs.fits("logprobs", logprobs, "(N, V)", (N, V), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
     (
         dloss, emb, embcat, hprebn, mean, diff, diff2, var, inv_std, xhat, hpreact, h, logits,
         logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    ) = _single(
+    ) = _runtime.single(
         dloss, emb, embcat, hprebn, mean, diff, diff2, var, inv_std, xhat, hpreact, h, logits,
         logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
     )
     if N == 0:
         raise ValueError("mlp_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, V)
-    dlogprobs = _scatter_added(dlogprobs, 1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
+    dlogprobs = _runtime.scatter_added(
+        dlogprobs, 1,
+        labels.unsqueeze(1),
+        (-1 / N * dloss).expand(N, 1),
+    )
     dprobs = dlogprobs / probs
     dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
     dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
@@ -540,7 +487,7 @@ def mlp_chain(
     dnorm_logits = dcounts * counts
     dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
     dlogits = dnorm_logits.clone()
-    dlogits = _scatter_added(
+    dlogits = _runtime.scatter_added(
         dlogits, 1,
         logits.argmax(1).unsqueeze(1),
         dlogit_maxes[:, 0].unsqueeze(1),
@@ -556,7 +503,7 @@ def mlp_chain(
     dhprebn = ddiff + 1 / N * dmean
     dembcat = dhprebn @ W1.mT
     demb = dembcat.unflatten(1, (T, E))
-    dC = _index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
+    dC = _runtime.index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
     dW1 = embcat.mT @ dhprebn
     db1 = dhprebn.sum(0)
     dW2 = h.mT @ dlogits
@@ -581,34 +528,34 @@ def mlp_jvp(
     (H,), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K), inv_std
     (1, H), xhat (N, H), h (N, H), probs (N, V).
     """
-    _fits("v_C", v_C, "(V, E)", (None, None))
+    _inputs.fits("v_C", v_C, "(V, E)", (None, None))
     dtype = v_C.dtype
     V, E = v_C.shape
-    _fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
+    _inputs.fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
     K, H = v_W1.shape
-    _fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
-    _fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
-    _fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
+    _inputs.fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _inputs.fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
+    _inputs.fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
+    _inputs.fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _inputs.fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
     N = embcat.shape[0]
-    _fits("inv_std", inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
-    _fits("xhat", xhat, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _fits("probs", probs, "(N, V) with N as in embcat and V as in v_C", (N, V), dtype, True)
-    contexts = _index("contexts", contexts)
-    _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
+    _inputs.fits("inv_std", inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
+    _inputs.fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
+    _inputs.fits("probs", probs, "(N, V) with N as in embcat and V as in v_C", (N, V), dtype, True)
+    contexts = _inputs.index("contexts", contexts)
+    _inputs.fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
     T = contexts.shape[1]
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
     (
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, W1, W2, bngain, embcat, inv_std, xhat, h,
         probs,
-    ) = _single(
+    ) = _runtime.single(
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, W1, W2, bngain, embcat, inv_std, xhat, h,
         probs,
     )
@@ -620,8 +567,8 @@ def mlp_jvp(
         raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
     if V == 0:
         raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    _in_range("contexts", contexts, v_C.shape[0])
-    _in_range("labels", labels, v_C.shape[0])
+    _inputs.in_range("contexts", contexts, v_C.shape[0])
+    _inputs.in_range("labels", labels, v_C.shape[0])
     N = contexts.shape[0]
     V = v_C.shape[0]
     dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
@@ -664,35 +611,35 @@ def mlp_double_backward(
     (H,), g (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K),
     inv_std (1, H), xhat (N, H), h (N, H), probs (N, V).
     """
-    _fits("v_C", v_C, "(V, E)", (None, None))
+    _inputs.fits("v_C", v_C, "(V, E)", (None, None))
     dtype = v_C.dtype
     V, E = v_C.shape
-    _fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
+    _inputs.fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
     K, H = v_W1.shape
-    _fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
-    _fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("g", g, "()", (), dtype, True)
-    _fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
-    _fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
+    _inputs.fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _inputs.fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
+    _inputs.fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
+    _inputs.fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _inputs.fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _inputs.fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
     N = embcat.shape[0]
-    _fits("inv_std", inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
-    _fits("xhat", xhat, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _fits("probs", probs, "(N, V) with N as in embcat and V as in v_C", (N, V), dtype, True)
-    contexts = _index("contexts", contexts)
-    _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
+    _inputs.fits("inv_std", inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
+    _inputs.fits("xhat", xhat, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
+    _inputs.fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
+    _inputs.fits("probs", probs, "(N, V) with N as in embcat and V as in v_C", (N, V), dtype, True)
+    contexts = _inputs.index("contexts", contexts)
+    _inputs.fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
     T = contexts.shape[1]
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
     (
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, W1, W2, bngain, embcat, inv_std, xhat,
         h, probs,
-    ) = _single(
+    ) = _runtime.single(
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, W1, W2, bngain, embcat, inv_std, xhat,
         h, probs,
     )
@@ -704,8 +651,8 @@ def mlp_double_backward(
         raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
     if V == 0:
         raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    _in_range("contexts", contexts, v_C.shape[0])
-    _in_range("labels", labels, v_C.shape[0])
+    _inputs.in_range("contexts", contexts, v_C.shape[0])
+    _inputs.in_range("labels", labels, v_C.shape[0])
     v_loss, _, _, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs = _behind(
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain,
         embcat, inv_std, xhat, h, probs,
@@ -724,7 +671,7 @@ def mlp_double_backward(
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(
     v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain, embcat,
     inv_std, xhat, h, probs, needs,
@@ -757,7 +704,7 @@ def _behind(
             v_bnbias = g.new_full((), 0).expand(H)
     if needs[6] or needs[3] or needs[5] or needs[7] or needs[8] or needs[9]:
         g_logits = g / N * probs
-        g_logits = _scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
+        g_logits = _runtime.scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
         g_h = g_logits @ W2.mT
     if needs[6] or needs[3] or needs[5] or needs[7] or needs[8]:
         g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
@@ -827,7 +774,7 @@ def _behind(
     return (v_loss, None, None, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs)
 
 
-@_uncast
+@_runtime.uncast
 def _pullback(
     c_loss, c_embcat, c_inv_std, c_xhat, c_h, c_probs, contexts, labels, W1, W2, bngain, embcat,
     inv_std, xhat, h, probs, needs,
@@ -858,7 +805,11 @@ def _pullback(
         if c_probs is None:
             c_probs = W1.new_full((), 0).expand(N, V)
         dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
-        dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+        dlogits = _runtime.scatter_added(
+            dlogits, 1,
+            labels.unsqueeze(1),
+            (-c_loss / N).expand(N, 1),
+        )
     if needs[5]:
         dW2 = h.mT @ dlogits
     if needs[6]:
@@ -886,7 +837,7 @@ def _pullback(
         dW1 = embcat.mT @ dhprebn
     if needs[2]:
         dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
-        dC = _index_added(
+        dC = _runtime.index_added(
             W1.new_zeros(V, E),
             contexts.flatten(),
             dembcat.reshape(contexts.numel(), E),
@@ -915,7 +866,7 @@ class MLPFunction(torch.autograd.Function):
         return (result.loss, result.embcat, result.inv_std, result.xhat, result.h, result.probs)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, dloss, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -924,8 +875,10 @@ class MLPFunction(torch.autograd.Function):
             )
         elif dloss is None:
             return (None,) * 10
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(MLPGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
+                MLPGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
+            )
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (
@@ -959,7 +912,7 @@ class MLPGradient(torch.autograd.Function):
         ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
-    @_for_batches
+    @_runtime.for_batches
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
@@ -990,31 +943,10 @@ class MLPTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " mlp_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class MLPCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", MLPCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tuple:
@@ -1022,31 +954,31 @@ def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tupl
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(C, Tensor) or C.dim() != 2 or not C.is_floating_point():
-        _fits("C", C, "(V, E)", (None, None))
+        _inputs.fits("C", C, "(V, E)", (None, None))
     dtype = C.dtype
     V, E = C.shape
     if not isinstance(W1, Tensor) or W1.dim() != 2 or W1.dtype != dtype:
-        _fits("W1", W1, "(K, H)", (None, None), dtype)
+        _inputs.fits("W1", W1, "(K, H)", (None, None), dtype)
     K, H = W1.shape
     if not isinstance(b1, Tensor) or b1.shape != (H,) or b1.dtype != dtype:
-        _fits("b1", b1, "(H,) with H as in W1", (H,), dtype)
+        _inputs.fits("b1", b1, "(H,) with H as in W1", (H,), dtype)
     if not isinstance(W2, Tensor) or W2.shape != (H, V) or W2.dtype != dtype:
-        _fits("W2", W2, "(H, V) with H as in W1 and V as in C", (H, V), dtype)
+        _inputs.fits("W2", W2, "(H, V) with H as in W1 and V as in C", (H, V), dtype)
     if not isinstance(b2, Tensor) or b2.shape != (V,) or b2.dtype != dtype:
-        _fits("b2", b2, "(V,) with V as in C", (V,), dtype)
+        _inputs.fits("b2", b2, "(V,) with V as in C", (V,), dtype)
     if not isinstance(bngain, Tensor) or bngain.shape != (H,) or bngain.dtype != dtype:
-        _fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype)
+        _inputs.fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype)
     if not isinstance(bnbias, Tensor) or bnbias.shape != (H,) or bnbias.dtype != dtype:
-        _fits("bnbias", bnbias, "(H,) with H as in W1", (H,), dtype)
-    contexts = _index("contexts", contexts)
+        _inputs.fits("bnbias", bnbias, "(H,) with H as in W1", (H,), dtype)
+    contexts = _inputs.index("contexts", contexts)
     if not isinstance(contexts, Tensor) or contexts.dim() != 2:
-        _fits("contexts", contexts, "(N, T)", (None, None), torch.int64)
+        _inputs.fits("contexts", contexts, "(N, T)", (None, None), torch.int64)
     N, T = contexts.shape
-    labels = _index("labels", labels)
+    labels = _inputs.index("labels", labels)
     if not isinstance(labels, Tensor) or labels.shape != (N,):
-        _fits("labels", labels, "(N,) with N as in contexts", (N,), torch.int64)
-    if dtype in HALF:
-        C, W1, b1, W2, b2, bngain, bnbias = _single(C, W1, b1, W2, b2, bngain, bnbias)
+        _inputs.fits("labels", labels, "(N,) with N as in contexts", (N,), torch.int64)
+    if dtype in _runtime.HALF:
+        C, W1, b1, W2, b2, bngain, bnbias = _runtime.single(C, W1, b1, W2, b2, bngain, bnbias)
     if K != E * T:
         raise ValueError(
             f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
@@ -1056,123 +988,7 @@ def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tupl
     if V == 0:
         raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     if not eps > 0:
         raise ValueError(f"mlp: eps must be above 0, got {eps}")
     return dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
-    data.
-    """
-    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
-    if lengths and index.numel() and on_cpu:
-        while torch._C._functorch.is_functorch_wrapped_tensor(index):
-            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
-        if isinstance(index, FakeTensor):
-            return
-        low, high = (bound.item() for bound in index.aminmax())
-        if low < 0 or high >= min(lengths):
-            wrong = low if low < 0 else high
-            last = min(lengths) - 1
-            raise IndexError(f"{_NAME}: {name} holds {wrong}, outside of 0 .. {last}")
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _index(name, label):
-    """A label of integers as an index; TypeError for any other kind of tensor."""
-    if not isinstance(label, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(label).__name__}")
-    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long()
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place unless there is a batch."""
-    if _batched(source):
-        return tensor.scatter_add(along, index, source)
-    return tensor.scatter_add_(along, index, source)
-
-
-def _index_added(tensor, index, source):
-    """``tensor`` with the rows of ``source`` added, in place unless there is a batch."""
-    if _batched(source):
-        return tensor.index_add(0, index, source)
-    return tensor.index_add_(0, index, source)
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -60,30 +60,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format, where weight may be
-  of any that the one computed in holds; ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through nll_forward, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through nll_forward, which is plain
+  torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-import operator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch._subclasses import FakeTensor
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "nll"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("nll")
 
 
 def nll(
@@ -93,13 +84,13 @@ def nll(
 
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
-    _without_gradient("weight", weight)
-    if _in_plain_torch():
+    _inputs.without_gradient("weight", weight)
+    if _runtime.in_plain_torch():
         return nll_forward(logprobs, labels, weight, ignore_index).loss.to(logprobs.dtype)
     dtype, _, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = NLLTransformed.apply
     else:
         apply = NLLFunction.apply
@@ -129,8 +120,8 @@ def nll_forward(
     )
     result = _forward(logprobs, labels, weight, ignore_index)
     return NLLForward(
-        result.loss.to(dtype), _restored(result.labels, 1, S_dims),
-        _restored(result.labels_kept, 1, S_dims), result.weight, result.counted_sum_2,
+        result.loss.to(dtype), _runtime.restored(result.labels, 1, S_dims),
+        _runtime.restored(result.labels_kept, 1, S_dims), result.weight, result.counted_sum_2,
     )
 
 
@@ -138,7 +129,7 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
     C = logprobs.shape[1]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     labels_kept_is_not_0 = labels_kept != 0
     losses = -torch.where(
         labels_kept_is_not_0,
@@ -162,20 +153,20 @@ def nll_backward(
 
     Shapes: dloss (), labels (N, *S), labels_kept (N, *S), weight (C,), counted_sum_2 ().
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
+    _inputs.fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
     N, *S_dims = labels_kept.shape
-    _fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,)", (None,), weight.dtype)
-    dloss, labels_kept, counted_sum_2 = _single(dloss, labels_kept, counted_sum_2)
+    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,)", (None,), weight.dtype)
+    dloss, labels_kept, counted_sum_2 = _runtime.single(dloss, labels_kept, counted_sum_2)
     if len(S_dims) != 1:
-        labels, labels_kept = _merged(1, 0, labels, labels_kept)
+        labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
     result = _backward(dloss, labels, labels_kept, weight, counted_sum_2)
-    return NLLGradients(_restored(result.dlogprobs, 2, S_dims).to(dtype))
+    return NLLGradients(_runtime.restored(result.dlogprobs, 2, S_dims).to(dtype))
 
 
 def _backward(dloss, labels, labels_kept, weight, counted_sum_2) -> NLLGradients:
@@ -183,7 +174,7 @@ def _backward(dloss, labels, labels_kept, weight, counted_sum_2) -> NLLGradients
     C = weight.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs = _scatter_added(
+    dlogprobs = _runtime.scatter_added(
         dlogprobs, 1,
         labels.unsqueeze(1),
         (-torch.where(labels_kept != 0, dloss / counted_sum_2 * weight[labels], 0)).unsqueeze(1),
@@ -210,7 +201,7 @@ def nll_atoms(
     C = logprobs.shape[1]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     losses = -torch.where(
         labels_kept != 0,
         weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
@@ -218,7 +209,9 @@ def nll_atoms(
     )
     counted = torch.where(labels_kept != 0, weight[labels], 0)
     loss = losses.sum() / counted.sum()
-    return NLLAtoms(_restored(losses, 1, S_dims), _restored(counted, 1, S_dims), loss)
+    return NLLAtoms(
+        _runtime.restored(losses, 1, S_dims), _runtime.restored(counted, 1, S_dims), loss,
+    )
 
 
 class NLLChain(NamedTuple):
@@ -242,29 +235,29 @@ def nll_chain(
         logprobs, labels, weight, ignore_index,
     )
     N = logprobs.shape[0]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
-    dloss, losses, counted, loss = _single(dloss, losses, counted, loss)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
+    dloss, losses, counted, loss = _runtime.single(dloss, losses, counted, loss)
     if len(S_dims) != 1:
-        losses, counted = _merged(1, 0, losses, counted)
+        losses, counted = _runtime.merged(1, 0, losses, counted)
     C = logprobs.shape[1]
     S = logprobs.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, dloss.dtype, C)
     dcounted = (-dloss * loss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs = _scatter_added(
+    dlogprobs = _runtime.scatter_added(
         dlogprobs, 1,
         labels.unsqueeze(1),
         (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
     )
     return NLLChain(
-        _restored(dlosses, 1, S_dims), _restored(dcounted, 1, S_dims), dloss,
-        _restored(dlogprobs, 2, S_dims),
+        _runtime.restored(dlosses, 1, S_dims), _runtime.restored(dcounted, 1, S_dims), dloss,
+        _runtime.restored(dlogprobs, 2, S_dims),
     )
 
 
@@ -276,25 +269,25 @@ def nll_jvp(
     Shapes: v_logprobs (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), counted_sum_2
     ().
     """
-    _fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
     dtype = v_logprobs.dtype
     N, C, *S_dims = v_logprobs.shape
-    _fits(
+    _inputs.fits(
         "labels_kept",
         labels_kept,
         "(N, *S) with N, S as in v_logprobs",
         (N, *S_dims),
         dtype, True,
     )
-    _fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
-    v_logprobs, labels_kept, counted_sum_2 = _single(v_logprobs, labels_kept, counted_sum_2)
+    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
+    v_logprobs, labels_kept, counted_sum_2 = _runtime.single(v_logprobs, labels_kept, counted_sum_2)
     if len(S_dims) != 1:
-        v_logprobs, = _merged(2, 0, v_logprobs)
-        labels, labels_kept = _merged(1, 0, labels, labels_kept)
+        v_logprobs, = _runtime.merged(2, 0, v_logprobs)
+        labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
     v_loss = -torch.where(
         labels_kept != 0,
         weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2,
@@ -317,32 +310,34 @@ def nll_double_backward(
     Shapes: v_logprobs (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,),
     counted_sum_2 ().
     """
-    _fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
+    _inputs.fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
     dtype = v_logprobs.dtype
     N, C, *S_dims = v_logprobs.shape
-    _fits("g", g, "()", (), dtype, True)
-    _fits(
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits(
         "labels_kept",
         labels_kept,
         "(N, *S) with N, S as in v_logprobs",
         (N, *S_dims),
         dtype, True,
     )
-    _fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
-    weight = _as_number("weight", weight, dtype)
-    _fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
-    v_logprobs, g, labels_kept, counted_sum_2 = _single(v_logprobs, g, labels_kept, counted_sum_2)
+    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
+    weight = _inputs.as_number("weight", weight, dtype)
+    _inputs.fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
+    v_logprobs, g, labels_kept, counted_sum_2 = _runtime.single(
+        v_logprobs, g, labels_kept, counted_sum_2,
+    )
     if len(S_dims) != 1:
-        v_logprobs, = _merged(2, 0, v_logprobs)
-        labels, labels_kept = _merged(1, 0, labels, labels_kept)
+        v_logprobs, = _runtime.merged(2, 0, v_logprobs)
+        labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
     v_loss, _, _, _, c_counted_sum_2 = _behind(
         v_logprobs, g, labels, labels_kept, weight, counted_sum_2,
         (True,) * 5,
     )
     dlogprobs, = _pullback(None, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2)
-    return NLLSecond(v_loss.to(dtype), _restored(dlogprobs, 2, S_dims).to(dtype))
+    return NLLSecond(v_loss.to(dtype), _runtime.restored(dlogprobs, 2, S_dims).to(dtype))
 
 
 def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, needs) -> tuple:
@@ -378,7 +373,7 @@ def _pullback(c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_
     if c_loss is None:
         c_loss = counted_sum_2.new_full((), 0)
     dlogprobs = counted_sum_2.new_zeros(N, C, S)
-    dlogprobs = _scatter_added(
+    dlogprobs = _runtime.scatter_added(
         dlogprobs, 1,
         labels.unsqueeze(1),
         (-torch.where(labels_kept != 0, c_loss / counted_sum_2 * weight[labels], 0)).unsqueeze(1),
@@ -399,7 +394,11 @@ def _plain_backward(dloss, labels, C) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs = _scatter_added(dlogprobs, 1, labels.unsqueeze(1), (-dloss / N / S).expand(N, 1, S))
+    dlogprobs = _runtime.scatter_added(
+        dlogprobs, 1,
+        labels.unsqueeze(1),
+        (-dloss / N / S).expand(N, 1, S),
+    )
     return (dlogprobs,)
 
 
@@ -420,7 +419,7 @@ class NLLFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logprobs, labels, weight, ignore_index):
         ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and _all_count(labels, ignore_index, logprobs.shape[1])
+        ctx.plain = weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
         if ctx.plain:
             loss, labels, C = _plain_forward(logprobs, labels)
             ctx.save_for_backward(labels)
@@ -445,8 +444,8 @@ class NLLFunction(torch.autograd.Function):
                 gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
         elif dloss is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
                 NLLGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
             )
         else:
@@ -520,31 +519,10 @@ class NLLTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " nll_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class NLLCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", NLLCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logprobs, labels, weight, ignore_index) -> tuple:
@@ -556,199 +534,27 @@ def _arguments(logprobs, labels, weight, ignore_index) -> tuple:
         or logprobs.dim() < 2
         or not logprobs.is_floating_point()
     ):
-        _fits("logprobs", logprobs, "(N, C, *S)", (None, None, ...))
+        _inputs.fits("logprobs", logprobs, "(N, C, *S)", (None, None, ...))
     dtype = logprobs.dtype
     N, C, *S_dims = logprobs.shape
-    labels = _index("labels", labels)
+    labels = _inputs.index("labels", labels)
     if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
-        _fits("labels", labels, "(N, *S) with N, S as in logprobs", (N, *S_dims), torch.int64)
+        _inputs.fits(
+            "labels",
+            labels,
+            "(N, *S) with N, S as in logprobs",
+            (N, *S_dims),
+            torch.int64,
+        )
     if weight is not None:
-        weight = _as_number("weight", weight, dtype)
+        weight = _inputs.as_number("weight", weight, dtype)
         if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _fits("weight", weight, "(C,) with C as in logprobs", (C,), weight.dtype)
-    if dtype in HALF:
+            _inputs.fits("weight", weight, "(C,) with C as in logprobs", (C,), weight.dtype)
+    if dtype in _runtime.HALF:
         logprobs = logprobs.float()
     if len(S_dims) != 1:
-        logprobs, = _merged(2, 0, logprobs)
-        labels, = _merged(1, 0, labels)
+        logprobs, = _runtime.merged(2, 0, logprobs)
+        labels, = _runtime.merged(1, 0, labels)
     if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
+        ignore_index = _inputs.whole("ignore_index", ignore_index)
     return dtype, S_dims, logprobs, labels, weight, ignore_index
-
-
-def _without_gradient(name, tensor) -> None:
-    """RuntimeError where a gradient is required that is not derived."""
-    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{_NAME}: {name} requires a gradient, and none is derived for it: pass"
-            f" {name}.detach()"
-        )
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]:
-    """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
-
-    IndexError where it counts and is outside of the axis.
-    """
-    kept = label != ignored
-    index = torch.where(kept, label, 0)
-    _in_range(name, index, *lengths)
-    return index, kept.to(dtype)
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _index(name, label):
-    """A label of integers as an index; TypeError for any other kind of tensor."""
-    if not isinstance(label, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(label).__name__}")
-    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long()
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place unless there is a batch."""
-    if _batched(source):
-        return tensor.scatter_add(along, index, source)
-    return tensor.scatter_add_(along, index, source)
-
-
-def _all_count(label, ignored, *lengths) -> bool:
-    """Whether no label is ignored and all are in range; False where a GPU would have to wait, and
-    without data.
-    """
-    if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
-        return False
-    if isinstance(label, FakeTensor):
-        return False
-    low, high = (bound.item() for bound in label.aminmax())
-    return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _whole(name, value) -> int:
-    """A whole number as one of Python's; TypeError for what is none."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"{_NAME}: {name} must be a whole number, got {kind}") from None
-
-
-def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
-    data.
-    """
-    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
-    if lengths and index.numel() and on_cpu:
-        while torch._C._functorch.is_functorch_wrapped_tensor(index):
-            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
-        if isinstance(index, FakeTensor):
-            return
-        low, high = (bound.item() for bound in index.aminmax())
-        if low < 0 or high >= min(lengths):
-            wrong = low if low < 0 else high
-            last = min(lengths) - 1
-            raise IndexError(f"{_NAME}: {name} holds {wrong}, outside of 0 .. {last}")
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -52,30 +52,21 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
-- TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through rms_norm_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through rms_norm_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "rms_norm"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("rms_norm")
 
 
 def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tensor:
@@ -83,17 +74,17 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
 
     Shapes: x (*N, C), gain (C,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return rms_norm_forward(x, gain, eps).y.to(x.dtype)
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = RMSNormTransformed.apply
     else:
         apply = RMSNormFunction.apply
     y = apply(x, gain, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -112,8 +103,8 @@ def rms_norm_forward(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) 
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
     result = _forward(x, gain, eps)
     return RMSNormForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims), result.gain,
-        _restored(result.inv_rms, 0, N_dims),
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
+        result.gain, _runtime.restored(result.inv_rms, 0, N_dims),
     )
 
 
@@ -138,17 +129,19 @@ def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> R
 
     Shapes: dy (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
     """
-    _fits("dy", dy, "(*N, C)", (..., None))
+    _inputs.fits("dy", dy, "(*N, C)", (..., None))
     dtype = dy.dtype
     *N_dims, C = dy.shape
-    _fits("x", x, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _fits("inv_rms", inv_rms, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    dy, x, gain, inv_rms = _single(dy, x, gain, inv_rms)
+    _inputs.fits("x", x, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _inputs.fits("inv_rms", inv_rms, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
+    dy, x, gain, inv_rms = _runtime.single(dy, x, gain, inv_rms)
     if len(N_dims) != 1:
-        dy, x, inv_rms = _merged(0, -1, dy, x, inv_rms)
+        dy, x, inv_rms = _runtime.merged(0, -1, dy, x, inv_rms)
     result = _backward(dy, x, gain, inv_rms, (True,) * 3)
-    return RMSNormGradients(_restored(result.dx, 0, N_dims).to(dtype), result.dgain.to(dtype))
+    return RMSNormGradients(
+        _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dgain.to(dtype),
+    )
 
 
 def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
@@ -189,8 +182,8 @@ def rms_norm_atoms(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) ->
     xhat = inv_rms * x
     y = gain * xhat
     return RMSNormAtoms(
-        _restored(square, 0, N_dims), _restored(inv_rms, 0, N_dims), _restored(xhat, 0, N_dims),
-        _restored(y, 0, N_dims),
+        _runtime.restored(square, 0, N_dims), _runtime.restored(inv_rms, 0, N_dims),
+        _runtime.restored(xhat, 0, N_dims), _runtime.restored(y, 0, N_dims),
     )
 
 
@@ -215,14 +208,14 @@ def rms_norm_chain(
     """
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
     C = x.shape[1]
-    _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("square", square, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("inv_rms", inv_rms, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("xhat", xhat, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, square, inv_rms, xhat, y = _single(dy, square, inv_rms, xhat, y)
+    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("square", square, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("inv_rms", inv_rms, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("xhat", xhat, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
+    dy, square, inv_rms, xhat, y = _runtime.single(dy, square, inv_rms, xhat, y)
     if len(N_dims) != 1:
-        dy, square, inv_rms, xhat, y = _merged(0, -1, dy, square, inv_rms, xhat, y)
+        dy, square, inv_rms, xhat, y = _runtime.merged(0, -1, dy, square, inv_rms, xhat, y)
     if C == 0:
         raise ValueError("rms_norm_chain divides a number by C, which is 0")
     if gain is None:
@@ -233,8 +226,9 @@ def rms_norm_chain(
     dx = inv_rms * dxhat + 2 / C * dsquare * x
     dgain = (dy * xhat).sum(0)
     return RMSNormChain(
-        _restored(dsquare, 0, N_dims), _restored(dinv_rms, 0, N_dims), _restored(dxhat, 0, N_dims),
-        _restored(dy, 0, N_dims), _restored(dx, 0, N_dims), dgain,
+        _runtime.restored(dsquare, 0, N_dims), _runtime.restored(dinv_rms, 0, N_dims),
+        _runtime.restored(dxhat, 0, N_dims), _runtime.restored(dy, 0, N_dims),
+        _runtime.restored(dx, 0, N_dims), dgain,
     )
 
 
@@ -243,16 +237,16 @@ def rms_norm_jvp(v_x: Tensor, v_gain: Tensor, x: Tensor, gain: Tensor, inv_rms: 
 
     Shapes: v_x (*N, C), v_gain (C,), x (*N, C), gain (C,), inv_rms (*N, 1).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    v_x, v_gain, x, gain, inv_rms = _single(v_x, v_gain, x, gain, inv_rms)
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    v_x, v_gain, x, gain, inv_rms = _runtime.single(v_x, v_gain, x, gain, inv_rms)
     if len(N_dims) != 1:
-        v_x, x, inv_rms = _merged(0, -1, v_x, x, inv_rms)
+        v_x, x, inv_rms = _runtime.merged(0, -1, v_x, x, inv_rms)
     C = v_x.shape[1]
     sum_v_x_x = (v_x * x).sum(1, keepdim=True)
     v_y = inv_rms * torch.addcmul(
@@ -260,7 +254,7 @@ def rms_norm_jvp(v_x: Tensor, v_gain: Tensor, x: Tensor, gain: Tensor, inv_rms: 
         x,
         torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
     )
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class RMSNormSecond(NamedTuple):
@@ -276,23 +270,24 @@ def rms_norm_double_backward(
 
     Shapes: v_x (*N, C), v_gain (C,), g (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    v_x, v_gain, g, x, gain, inv_rms = _single(v_x, v_gain, g, x, gain, inv_rms)
+    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _inputs.fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    v_x, v_gain, g, x, gain, inv_rms = _runtime.single(v_x, v_gain, g, x, gain, inv_rms)
     if len(N_dims) != 1:
-        v_x, g, x, inv_rms = _merged(0, -1, v_x, g, x, inv_rms)
+        v_x, g, x, inv_rms = _runtime.merged(0, -1, v_x, g, x, inv_rms)
     v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms, (True,) * 4)
     dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms, (True,) * 3)
     dx = dx + c_x
     dgain = dgain + c_gain
     return RMSNormSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype), dgain.to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+        dgain.to(dtype),
     )
 
 
@@ -439,8 +434,8 @@ class RMSNormFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 3
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 RMSNormGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -512,31 +507,10 @@ class RMSNormTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " rms_norm_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class RMSNormCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", RMSNormCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, gain, eps) -> tuple:
@@ -544,102 +518,16 @@ def _arguments(x, gain, eps) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, C)", (..., None))
+        _inputs.fits("x", x, "(*N, C)", (..., None))
     dtype = x.dtype
     *N_dims, C = x.shape
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
-    if dtype in HALF:
-        x, gain = _single(x, gain)
+            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+    if dtype in _runtime.HALF:
+        x, gain = _runtime.single(x, gain)
     if len(N_dims) != 1:
-        x, = _merged(0, -1, x)
+        x, = _runtime.merged(0, -1, x)
     if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+        eps = _inputs.number("eps", eps)
     return dtype, N_dims, x, gain, eps
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )

@@ -58,43 +58,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through rnn_cell_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through rnn_cell_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "rnn_cell"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
+_inputs = _runtime.Arguments("rnn_cell")
 
 
 def rnn_cell(
@@ -105,19 +83,19 @@ def rnn_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return rnn_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = RNNCellTransformed.apply
     else:
         apply = RNNCellFunction.apply
     y = apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -142,12 +120,12 @@ def rnn_cell_forward(
     )
     result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     return RNNCellForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims),
-        _restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
+        _runtime.restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
     H = h.shape[1]
     if bias_ih is None:
@@ -175,27 +153,33 @@ def rnn_cell_backward(
 
     Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
     """
-    _fits("dy", dy, "(*N, H)", (..., None))
+    _inputs.fits("dy", dy, "(*N, H)", (..., None))
     dtype = dy.dtype
     *N_dims, H = dy.shape
-    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
     *_, K = x.shape
-    _fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _fits("weight_ih", weight_ih, "(H, K) with H as in dy and K as in x", (H, K), dtype, True)
-    _fits("weight_hh", weight_hh, "(H, H) with H as in dy", (H, H), dtype, True)
-    _fits("y", y, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    dy, x, h, weight_ih, weight_hh, y = _single(dy, x, h, weight_ih, weight_hh, y)
+    _inputs.fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _inputs.fits(
+        "weight_ih",
+        weight_ih,
+        "(H, K) with H as in dy and K as in x",
+        (H, K),
+        dtype, True,
+    )
+    _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in dy", (H, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    dy, x, h, weight_ih, weight_hh, y = _runtime.single(dy, x, h, weight_ih, weight_hh, y)
     if len(N_dims) != 1:
-        dy, x, h, y = _merged(0, -1, dy, x, h, y)
+        dy, x, h, y = _runtime.merged(0, -1, dy, x, h, y)
     result = _backward(dy, x, h, weight_ih, weight_hh, y, (True,) * 6)
     return RNNCellGradients(
-        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dh, 0, N_dims).to(dtype),
-        result.dweight_ih.to(dtype), result.dweight_hh.to(dtype), result.dbias_ih.to(dtype),
-        result.dbias_hh.to(dtype),
+        _runtime.restored(result.dx, 0, N_dims).to(dtype),
+        _runtime.restored(result.dh, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
+        result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     dpre = torch.ops.aten.tanh_backward(dy, y)
@@ -219,7 +203,7 @@ class RNNCellAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
-@_uncast
+@_runtime.uncast
 def rnn_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
@@ -238,7 +222,7 @@ def rnn_cell_atoms(
         bias_hh = x.new_full((), 0).expand(H)
     pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
     y = torch.tanh(pre)
-    return RNNCellAtoms(_restored(pre, 0, N_dims), _restored(y, 0, N_dims))
+    return RNNCellAtoms(_runtime.restored(pre, 0, N_dims), _runtime.restored(y, 0, N_dims))
 
 
 class RNNCellChain(NamedTuple):
@@ -252,7 +236,7 @@ class RNNCellChain(NamedTuple):
     dbias_hh: Tensor  # (H,)
 
 
-@_uncast
+@_runtime.uncast
 def rnn_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
@@ -267,12 +251,12 @@ def rnn_cell_chain(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
     H = h.shape[1]
-    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("pre", pre, "(*N, H)", (*N_dims, H), dtype, True)
-    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    dy, pre, y = _single(dy, pre, y)
+    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("pre", pre, "(*N, H)", (*N_dims, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    dy, pre, y = _runtime.single(dy, pre, y)
     if len(N_dims) != 1:
-        dy, pre, y = _merged(0, -1, dy, pre, y)
+        dy, pre, y = _runtime.merged(0, -1, dy, pre, y)
     if bias_ih is None:
         bias_ih = dy.new_full((), 0).expand(H)
     if bias_hh is None:
@@ -285,8 +269,9 @@ def rnn_cell_chain(
     dbias_ih = dpre.sum(0)
     dbias_hh = dpre.sum(0)
     return RNNCellChain(
-        _restored(dpre, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx, 0, N_dims),
-        _restored(dh, 0, N_dims), dweight_ih, dweight_hh, dbias_ih, dbias_hh,
+        _runtime.restored(dpre, 0, N_dims), _runtime.restored(dy, 0, N_dims),
+        _runtime.restored(dx, 0, N_dims), _runtime.restored(dh, 0, N_dims), dweight_ih, dweight_hh,
+        dbias_ih, dbias_hh,
     )
 
 
@@ -299,33 +284,39 @@ def rnn_cell_jvp(
     Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
     v_bias_hh (H,), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
     *_, H = v_h.shape
-    _fits(
+    _inputs.fits(
         "v_weight_ih",
         v_weight_ih,
         "(H, K) with H as in v_h and K as in v_x",
         (H, K),
         dtype, True,
     )
-    _fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
-    _fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("weight_ih", weight_ih, "(H, K) with H as in v_h and K as in v_x", (H, K), dtype, True)
-    _fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _inputs.fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
+    _inputs.fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
+        "weight_ih",
+        weight_ih,
+        "(H, K) with H as in v_h and K as in v_x",
+        (H, K),
+        dtype, True,
+    )
+    _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
     (
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, y,
-    ) = _single(
+    ) = _runtime.single(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, y,
     )
     if len(N_dims) != 1:
-        v_x, v_h, x, h, y = _merged(0, -1, v_x, v_h, x, h, y)
+        v_x, v_h, x, h, y = _runtime.merged(0, -1, v_x, v_h, x, h, y)
     dg_pre = torch.addmm(
         torch.addmm(
             torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
@@ -334,7 +325,7 @@ def rnn_cell_jvp(
         v_x, weight_ih.mT,
     )
     v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class RNNCellSecond(NamedTuple):
@@ -357,34 +348,40 @@ def rnn_cell_double_backward(
     Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
     v_bias_hh (H,), g (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
     """
-    _fits("v_x", v_x, "(*N, K)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
     dtype = v_x.dtype
     *N_dims, K = v_x.shape
-    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
     *_, H = v_h.shape
-    _fits(
+    _inputs.fits(
         "v_weight_ih",
         v_weight_ih,
         "(H, K) with H as in v_h and K as in v_x",
         (H, K),
         dtype, True,
     )
-    _fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
-    _fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
-    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _fits("weight_ih", weight_ih, "(H, K) with H as in v_h and K as in v_x", (H, K), dtype, True)
-    _fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _inputs.fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
+    _inputs.fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
+    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _inputs.fits(
+        "weight_ih",
+        weight_ih,
+        "(H, K) with H as in v_h and K as in v_x",
+        (H, K),
+        dtype, True,
+    )
+    _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _inputs.fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
     (
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
-    ) = _single(
+    ) = _runtime.single(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
     )
     if len(N_dims) != 1:
-        v_x, v_h, g, x, h, y = _merged(0, -1, v_x, v_h, g, x, h, y)
+        v_x, v_h, g, x, h, y = _runtime.merged(0, -1, v_x, v_h, g, x, h, y)
     v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y = _behind(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
         (True,) * 6,
@@ -397,13 +394,13 @@ def rnn_cell_double_backward(
     dweight_ih = dweight_ih + c_weight_ih
     dweight_hh = dweight_hh + c_weight_hh
     return RNNCellSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
-        _restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+        _runtime.restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
         dbias_ih.to(dtype), dbias_hh.to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(
     v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
     needs,
@@ -457,14 +454,14 @@ def _behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
     y = torch.tanh(pre)
     return (y, x, h, weight_ih, weight_hh)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     dx = dh = dweight_ih = dweight_hh = None
     dpre = torch.ops.aten.tanh_backward(dy, y)
@@ -479,7 +476,7 @@ def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     return (dx, dh, dweight_ih, dweight_hh, None, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_behind(
     v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, y, needs,
 ) -> tuple:
@@ -545,8 +542,8 @@ class RNNCellFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 6
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 RNNCellGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -627,31 +624,10 @@ class RNNCellTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " rnn_cell_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class RNNCellCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", RNNCellCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
@@ -659,7 +635,7 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, K)", (..., None))
+        _inputs.fits("x", x, "(*N, K)", (..., None))
     dtype = x.dtype
     *N_dims, K = x.shape
     if (
@@ -668,106 +644,30 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         or h.shape[:-1] != (*N_dims,)
         or h.dtype != dtype
     ):
-        _fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
+        _inputs.fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
     *_, H = h.shape
     if (
         not isinstance(weight_ih, Tensor)
         or weight_ih.shape != (H, K)
         or weight_ih.dtype != dtype
     ):
-        _fits("weight_ih", weight_ih, "(H, K) with H as in h and K as in x", (H, K), dtype)
+        _inputs.fits("weight_ih", weight_ih, "(H, K) with H as in h and K as in x", (H, K), dtype)
     if (
         not isinstance(weight_hh, Tensor)
         or weight_hh.shape != (H, H)
         or weight_hh.dtype != dtype
     ):
-        _fits("weight_hh", weight_hh, "(H, H) with H as in h", (H, H), dtype)
+        _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in h", (H, H), dtype)
     if bias_ih is not None:
         if not isinstance(bias_ih, Tensor) or bias_ih.shape != (H,) or bias_ih.dtype != dtype:
-            _fits("bias_ih", bias_ih, "(H,) with H as in h", (H,), dtype)
+            _inputs.fits("bias_ih", bias_ih, "(H,) with H as in h", (H,), dtype)
     if bias_hh is not None:
         if not isinstance(bias_hh, Tensor) or bias_hh.shape != (H,) or bias_hh.dtype != dtype:
-            _fits("bias_hh", bias_hh, "(H,) with H as in h", (H,), dtype)
-    if dtype in HALF:
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(
+            _inputs.fits("bias_hh", bias_hh, "(H,) with H as in h", (H,), dtype)
+    if dtype in _runtime.HALF:
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _runtime.single(
             x, h, weight_ih, weight_hh, bias_ih, bias_hh,
         )
     if len(N_dims) != 1:
-        x, h = _merged(0, -1, x, h)
+        x, h = _runtime.merged(0, -1, x, h)
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

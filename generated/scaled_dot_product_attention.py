@@ -53,45 +53,22 @@ At the edges:
 - NaN where E is 0: scale divides by it.
 - B stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError where scale is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through scaled_dot_product_attention_forward, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through
+  scaled_dot_product_attention_forward, which is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "scaled_dot_product_attention"  # in errors
+from . import _runtime
 
-
-def _uncast(function):
-    """The function without torch.autocast, which would change the format of matrix products."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if device == "meta" or not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return called
+_inputs = _runtime.Arguments("scaled_dot_product_attention")
 
 
 def scaled_dot_product_attention(
@@ -101,17 +78,17 @@ def scaled_dot_product_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return scaled_dot_product_attention_forward(query, key, value, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = ScaledDotProductAttentionTransformed.apply
     else:
         apply = ScaledDotProductAttentionFunction.apply
     y = apply(query, key, value, scale)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, B_dims)
+    y = _runtime.restored(y, 0, B_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -134,13 +111,14 @@ def scaled_dot_product_attention_forward(
     dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
     result = _forward(query, key, value, scale)
     return ScaledDotProductAttentionForward(
-        _restored(result.y, 0, B_dims).to(dtype), _restored(result.query, 0, B_dims),
-        _restored(result.key, 0, B_dims), _restored(result.value, 0, B_dims),
-        _restored(result.probs, 0, B_dims), result.scale,
+        _runtime.restored(result.y, 0, B_dims).to(dtype),
+        _runtime.restored(result.query, 0, B_dims), _runtime.restored(result.key, 0, B_dims),
+        _runtime.restored(result.value, 0, B_dims), _runtime.restored(result.probs, 0, B_dims),
+        result.scale,
     )
 
 
-@_uncast
+@_runtime.uncast
 def _forward(query, key, value, scale) -> ScaledDotProductAttentionForward:
     scores = scale * (query @ key.mT)
     exp_scores_shifted = torch.exp(
@@ -164,12 +142,12 @@ def scaled_dot_product_attention_backward(
 
     Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
     """
-    _fits("dy", dy, "(*B, T, F)", (..., None, None))
+    _inputs.fits("dy", dy, "(*B, T, F)", (..., None, None))
     dtype = dy.dtype
     *B_dims, T, F = dy.shape
-    _fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
+    _inputs.fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
     *_, _, E = query.shape
-    _fits(
+    _inputs.fits(
         "key",
         key,
         "(*B, S, E) with B as in dy and E as in query",
@@ -177,38 +155,39 @@ def scaled_dot_product_attention_backward(
         dtype, True,
     )
     *_, S, _ = key.shape
-    _fits(
+    _inputs.fits(
         "value",
         value,
         "(*B, S, F) with B, F as in dy and S as in key",
         (*B_dims, S, F),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "probs",
         probs,
         "(*B, T, S) with B, T as in dy and S as in key",
         (*B_dims, T, S),
         dtype, True,
     )
-    dy, query, key, value, probs = _single(dy, query, key, value, probs)
+    dy, query, key, value, probs = _runtime.single(dy, query, key, value, probs)
     if len(B_dims) != 1:
-        dy, query, key, value, probs = _merged(0, -2, dy, query, key, value, probs)
+        dy, query, key, value, probs = _runtime.merged(0, -2, dy, query, key, value, probs)
     if S == 0:
         raise ValueError(
             f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is "
             f"0 where S = {S}"
         )
     if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
+        scale = _inputs.number("scale", scale)
     result = _backward(dy, query, key, value, probs, scale, (True,) * 4)
     return ScaledDotProductAttentionGradients(
-        _restored(result.dquery, 0, B_dims).to(dtype), _restored(result.dkey, 0, B_dims).to(dtype),
-        _restored(result.dvalue, 0, B_dims).to(dtype),
+        _runtime.restored(result.dquery, 0, B_dims).to(dtype),
+        _runtime.restored(result.dkey, 0, B_dims).to(dtype),
+        _runtime.restored(result.dvalue, 0, B_dims).to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
     dquery = dkey = dvalue = None
     if needs[0] or needs[1]:
@@ -230,7 +209,7 @@ class ScaledDotProductAttentionAtoms(NamedTuple):
     y: Tensor  # (*B, T, F)
 
 
-@_uncast
+@_runtime.uncast
 def scaled_dot_product_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
 ) -> ScaledDotProductAttentionAtoms:
@@ -243,7 +222,8 @@ def scaled_dot_product_attention_atoms(
     probs = torch.exp(scores) / torch.exp(scores).sum(2, keepdim=True)
     y = probs @ value
     return ScaledDotProductAttentionAtoms(
-        _restored(scores, 0, B_dims), _restored(probs, 0, B_dims), _restored(y, 0, B_dims),
+        _runtime.restored(scores, 0, B_dims), _runtime.restored(probs, 0, B_dims),
+        _runtime.restored(y, 0, B_dims),
     )
 
 
@@ -256,7 +236,7 @@ class ScaledDotProductAttentionChain(NamedTuple):
     dvalue: Tensor  # (*B, S, F)
 
 
-@_uncast
+@_runtime.uncast
 def scaled_dot_product_attention_chain(
     dy: Tensor, query: Tensor, key: Tensor, value: Tensor, scores: Tensor, probs: Tensor, y: Tensor,
     scale: float | None = None,
@@ -270,13 +250,13 @@ def scaled_dot_product_attention_chain(
     T = query.shape[1]
     S = key.shape[1]
     F = value.shape[2]
-    _fits("dy", dy, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    _fits("scores", scores, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    dy, scores, probs, y = _single(dy, scores, probs, y)
+    _inputs.fits("dy", dy, "(*B, T, F)", (*B_dims, T, F), dtype, True)
+    _inputs.fits("scores", scores, "(*B, T, S)", (*B_dims, T, S), dtype, True)
+    _inputs.fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
+    _inputs.fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
+    dy, scores, probs, y = _runtime.single(dy, scores, probs, y)
     if len(B_dims) != 1:
-        dy, scores, probs, y = _merged(0, -2, dy, scores, probs, y)
+        dy, scores, probs, y = _runtime.merged(0, -2, dy, scores, probs, y)
     dprobs = dy @ value.mT
     dscores = (
         dprobs * probs
@@ -288,8 +268,9 @@ def scaled_dot_product_attention_chain(
     dkey = scale * (dscores.mT @ query)
     dvalue = probs.mT @ dy
     return ScaledDotProductAttentionChain(
-        _restored(dscores, 0, B_dims), _restored(dprobs, 0, B_dims), _restored(dy, 0, B_dims),
-        _restored(dquery, 0, B_dims), _restored(dkey, 0, B_dims), _restored(dvalue, 0, B_dims),
+        _runtime.restored(dscores, 0, B_dims), _runtime.restored(dprobs, 0, B_dims),
+        _runtime.restored(dy, 0, B_dims), _runtime.restored(dquery, 0, B_dims),
+        _runtime.restored(dkey, 0, B_dims), _runtime.restored(dvalue, 0, B_dims),
     )
 
 
@@ -302,12 +283,18 @@ def scaled_dot_product_attention_jvp(
     Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), query (*B, T, E), key (*B, S,
     E), value (*B, S, F), probs (*B, T, S).
     """
-    _fits("v_query", v_query, "(*B, T, E)", (..., None, None))
+    _inputs.fits("v_query", v_query, "(*B, T, E)", (..., None, None))
     dtype = v_query.dtype
     *B_dims, T, E = v_query.shape
-    _fits("v_key", v_key, "(*B, S, E) with B, E as in v_query", (*B_dims, None, E), dtype, True)
+    _inputs.fits(
+        "v_key",
+        v_key,
+        "(*B, S, E) with B, E as in v_query",
+        (*B_dims, None, E),
+        dtype, True,
+    )
     *_, S, _ = v_key.shape
-    _fits(
+    _inputs.fits(
         "v_value",
         v_value,
         "(*B, S, F) with B as in v_query and S as in v_key",
@@ -315,33 +302,39 @@ def scaled_dot_product_attention_jvp(
         dtype, True,
     )
     *_, _, F = v_value.shape
-    _fits("query", query, "(*B, T, E) with B, T, E as in v_query", (*B_dims, T, E), dtype, True)
-    _fits(
+    _inputs.fits(
+        "query",
+        query,
+        "(*B, T, E) with B, T, E as in v_query",
+        (*B_dims, T, E),
+        dtype, True,
+    )
+    _inputs.fits(
         "key",
         key,
         "(*B, S, E) with B, E as in v_query and S as in v_key",
         (*B_dims, S, E),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "value",
         value,
         "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
         (*B_dims, S, F),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "probs",
         probs,
         "(*B, T, S) with B, T as in v_query and S as in v_key",
         (*B_dims, T, S),
         dtype, True,
     )
-    v_query, v_key, v_value, query, key, value, probs = _single(
+    v_query, v_key, v_value, query, key, value, probs = _runtime.single(
         v_query, v_key, v_value, query, key, value, probs,
     )
     if len(B_dims) != 1:
-        v_query, v_key, v_value, query, key, value, probs = _merged(
+        v_query, v_key, v_value, query, key, value, probs = _runtime.merged(
             0, -2, v_query, v_key, v_value, query, key, value, probs,
         )
     if S == 0:
@@ -350,12 +343,12 @@ def scaled_dot_product_attention_jvp(
             f"0 where S = {S}"
         )
     if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
+        scale = _inputs.number("scale", scale)
     dg_scores = scale * torch.baddbmm(v_query @ key.mT, query, v_key.mT)
     sum_dg_scores_probs = (dg_scores * probs).sum(2, keepdim=True)
     dg_probs = probs * (dg_scores - sum_dg_scores_probs)
     v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    return _restored(v_y, 0, B_dims).to(dtype)
+    return _runtime.restored(v_y, 0, B_dims).to(dtype)
 
 
 class ScaledDotProductAttentionSecond(NamedTuple):
@@ -374,12 +367,18 @@ def scaled_dot_product_attention_double_backward(
     Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), g (*B, T, F), query (*B, T,
     E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
     """
-    _fits("v_query", v_query, "(*B, T, E)", (..., None, None))
+    _inputs.fits("v_query", v_query, "(*B, T, E)", (..., None, None))
     dtype = v_query.dtype
     *B_dims, T, E = v_query.shape
-    _fits("v_key", v_key, "(*B, S, E) with B, E as in v_query", (*B_dims, None, E), dtype, True)
+    _inputs.fits(
+        "v_key",
+        v_key,
+        "(*B, S, E) with B, E as in v_query",
+        (*B_dims, None, E),
+        dtype, True,
+    )
     *_, S, _ = v_key.shape
-    _fits(
+    _inputs.fits(
         "v_value",
         v_value,
         "(*B, S, F) with B as in v_query and S as in v_key",
@@ -387,40 +386,46 @@ def scaled_dot_product_attention_double_backward(
         dtype, True,
     )
     *_, _, F = v_value.shape
-    _fits(
+    _inputs.fits(
         "g",
         g,
         "(*B, T, F) with B, T as in v_query and F as in v_value",
         (*B_dims, T, F),
         dtype, True,
     )
-    _fits("query", query, "(*B, T, E) with B, T, E as in v_query", (*B_dims, T, E), dtype, True)
-    _fits(
+    _inputs.fits(
+        "query",
+        query,
+        "(*B, T, E) with B, T, E as in v_query",
+        (*B_dims, T, E),
+        dtype, True,
+    )
+    _inputs.fits(
         "key",
         key,
         "(*B, S, E) with B, E as in v_query and S as in v_key",
         (*B_dims, S, E),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "value",
         value,
         "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
         (*B_dims, S, F),
         dtype, True,
     )
-    _fits(
+    _inputs.fits(
         "probs",
         probs,
         "(*B, T, S) with B, T as in v_query and S as in v_key",
         (*B_dims, T, S),
         dtype, True,
     )
-    v_query, v_key, v_value, g, query, key, value, probs = _single(
+    v_query, v_key, v_value, g, query, key, value, probs = _runtime.single(
         v_query, v_key, v_value, g, query, key, value, probs,
     )
     if len(B_dims) != 1:
-        v_query, v_key, v_value, g, query, key, value, probs = _merged(
+        v_query, v_key, v_value, g, query, key, value, probs = _runtime.merged(
             0, -2, v_query, v_key, v_value, g, query, key, value, probs,
         )
     if S == 0:
@@ -429,7 +434,7 @@ def scaled_dot_product_attention_double_backward(
             f"0 where S = {S}"
         )
     if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
+        scale = _inputs.number("scale", scale)
     v_y, c_query, c_key, c_value, c_probs = _behind(
         v_query, v_key, v_value, g, query, key, value, probs, scale,
         (True,) * 5,
@@ -439,12 +444,13 @@ def scaled_dot_product_attention_double_backward(
     dkey = dkey + c_key
     dvalue = dvalue + c_value
     return ScaledDotProductAttentionSecond(
-        _restored(v_y, 0, B_dims).to(dtype), _restored(dquery, 0, B_dims).to(dtype),
-        _restored(dkey, 0, B_dims).to(dtype), _restored(dvalue, 0, B_dims).to(dtype),
+        _runtime.restored(v_y, 0, B_dims).to(dtype), _runtime.restored(dquery, 0, B_dims).to(dtype),
+        _runtime.restored(dkey, 0, B_dims).to(dtype),
+        _runtime.restored(dvalue, 0, B_dims).to(dtype),
     )
 
 
-@_uncast
+@_runtime.uncast
 def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) -> tuple:
     B = g.shape[0]
     T = g.shape[1]
@@ -487,7 +493,7 @@ def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) 
     return (v_y, c_query, c_key, c_value, c_probs)
 
 
-@_uncast
+@_runtime.uncast
 def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
     B = query.shape[0]
     T = query.shape[1]
@@ -533,8 +539,8 @@ class ScaledDotProductAttentionFunction(torch.autograd.Function):
             gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dy is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
                 ScaledDotProductAttentionGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
             )
         else:
@@ -590,31 +596,10 @@ class ScaledDotProductAttentionTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " scaled_dot_product_attention_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class ScaledDotProductAttentionCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", ScaledDotProductAttentionCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(query, key, value, scale) -> tuple:
@@ -622,7 +607,7 @@ def _arguments(query, key, value, scale) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(query, Tensor) or query.dim() < 2 or not query.is_floating_point():
-        _fits("query", query, "(*B, T, E)", (..., None, None))
+        _inputs.fits("query", query, "(*B, T, E)", (..., None, None))
     dtype = query.dtype
     *B_dims, _, E = query.shape
     if (
@@ -632,7 +617,7 @@ def _arguments(query, key, value, scale) -> tuple:
         or key.shape[-1] != E
         or key.dtype != dtype
     ):
-        _fits("key", key, "(*B, S, E) with B, E as in query", (*B_dims, None, E), dtype)
+        _inputs.fits("key", key, "(*B, S, E) with B, E as in query", (*B_dims, None, E), dtype)
     *_, S, _ = key.shape
     if (
         not isinstance(value, Tensor)
@@ -641,17 +626,17 @@ def _arguments(query, key, value, scale) -> tuple:
         or value.shape[-2] != S
         or value.dtype != dtype
     ):
-        _fits(
+        _inputs.fits(
             "value",
             value,
             "(*B, S, F) with B as in query and S as in key",
             (*B_dims, S, None),
             dtype,
         )
-    if dtype in HALF:
-        query, key, value = _single(query, key, value)
+    if dtype in _runtime.HALF:
+        query, key, value = _runtime.single(query, key, value)
     if len(B_dims) != 1:
-        query, key, value = _merged(0, -2, query, key, value)
+        query, key, value = _runtime.merged(0, -2, query, key, value)
     if S == 0:
         raise ValueError(
             f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is "
@@ -661,91 +646,5 @@ def _arguments(query, key, value, scale) -> tuple:
         raise ValueError("scaled_dot_product_attention divides a number by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
+        scale = _inputs.number("scale", scale)
     return dtype, B_dims, query, key, value, scale
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -32,28 +32,21 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through silu_forward, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through silu_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "silu"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("silu")
 
 
 def silu(x: Tensor) -> Tensor:
@@ -61,17 +54,17 @@ def silu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return silu_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = SiluTransformed.apply
     else:
         apply = SiluFunction.apply
     y = apply(x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -87,7 +80,9 @@ def silu_forward(x: Tensor) -> SiluForward:
     """
     dtype, N_dims, x = _arguments(x)
     result = _forward(x)
-    return SiluForward(_restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims))
+    return SiluForward(
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
+    )
 
 
 def _forward(x) -> SiluForward:
@@ -105,15 +100,15 @@ def silu_backward(dy: Tensor, x: Tensor) -> SiluGradients:
 
     Shapes: dy (*N,), x (*N,).
     """
-    _fits("dy", dy, "(*N,)", (...,))
+    _inputs.fits("dy", dy, "(*N,)", (...,))
     dtype = dy.dtype
     *N_dims, = dy.shape
-    _fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _single(dy, x)
+    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
+    dy, x = _runtime.single(dy, x)
     if len(N_dims) != 1:
-        dy, x = _merged(0, 0, dy, x)
+        dy, x = _runtime.merged(0, 0, dy, x)
     result = _backward(dy, x)
-    return SiluGradients(_restored(result.dx, 0, N_dims).to(dtype))
+    return SiluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
 def _backward(dy, x) -> SiluGradients:
@@ -135,7 +130,7 @@ def silu_atoms(x: Tensor) -> SiluAtoms:
     _, N_dims, x = _arguments(x)
     s = (torch.exp(-x) + 1) ** -1
     y = s * x
-    return SiluAtoms(_restored(s, 0, N_dims), _restored(y, 0, N_dims))
+    return SiluAtoms(_runtime.restored(s, 0, N_dims), _runtime.restored(y, 0, N_dims))
 
 
 class SiluChain(NamedTuple):
@@ -150,15 +145,18 @@ def silu_chain(dy: Tensor, x: Tensor, s: Tensor, y: Tensor) -> SiluChain:
     Shapes: dy (*N,), x (*N,), s (*N,), y (*N,).
     """
     dtype, N_dims, x = _arguments(x)
-    _fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _fits("s", s, "(*N,)", (*N_dims,), dtype, True)
-    _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, s, y = _single(dy, s, y)
+    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("s", s, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
+    dy, s, y = _runtime.single(dy, s, y)
     if len(N_dims) != 1:
-        dy, s, y = _merged(0, 0, dy, s, y)
+        dy, s, y = _runtime.merged(0, 0, dy, s, y)
     ds = dy * x
     dx = dy * s - ds * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
-    return SiluChain(_restored(ds, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx, 0, N_dims))
+    return SiluChain(
+        _runtime.restored(ds, 0, N_dims), _runtime.restored(dy, 0, N_dims),
+        _runtime.restored(dx, 0, N_dims),
+    )
 
 
 def silu_jvp(v_x: Tensor, x: Tensor) -> Tensor:
@@ -166,17 +164,17 @@ def silu_jvp(v_x: Tensor, x: Tensor) -> Tensor:
 
     Shapes: v_x (*N,), x (*N,).
     """
-    _fits("v_x", v_x, "(*N,)", (...,))
+    _inputs.fits("v_x", v_x, "(*N,)", (...,))
     dtype = v_x.dtype
     *N_dims, = v_x.shape
-    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _single(v_x, x)
+    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, x = _runtime.single(v_x, x)
     if len(N_dims) != 1:
-        v_x, x = _merged(0, 0, v_x, x)
+        v_x, x = _runtime.merged(0, 0, v_x, x)
     s = torch.sigmoid(x)
     g_x_term_2 = x * (1 - s) + 1
     v_y = g_x_term_2 * s * v_x
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class SiluSecond(NamedTuple):
@@ -189,16 +187,18 @@ def silu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> SiluSecond:
 
     Shapes: v_x (*N,), g (*N,), x (*N,).
     """
-    _fits("v_x", v_x, "(*N,)", (...,))
+    _inputs.fits("v_x", v_x, "(*N,)", (...,))
     dtype = v_x.dtype
     *N_dims, = v_x.shape
-    _fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _single(v_x, g, x)
+    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
-        v_x, g, x = _merged(0, 0, v_x, g, x)
+        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
     v_y, c_x = _behind(v_x, g, x, (True,) * 2)
-    return SiluSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
+    return SiluSecond(
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
+    )
 
 
 def _behind(v_x, g, x, needs) -> tuple:
@@ -234,8 +234,10 @@ class SiluFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 1
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(SiluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
+                SiluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0],)
@@ -288,31 +290,10 @@ class SiluTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " silu_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class SiluCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", SiluCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x) -> tuple:
@@ -320,87 +301,11 @@ def _arguments(x) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or not x.is_floating_point():
-        _fits("x", x, "(*N,)", (...,))
+        _inputs.fits("x", x, "(*N,)", (...,))
     dtype = x.dtype
     *N_dims, = x.shape
-    if dtype in HALF:
+    if dtype in _runtime.HALF:
         x = x.float()
     if len(N_dims) != 1:
-        x, = _merged(0, 0, x)
+        x, = _runtime.merged(0, 0, x)
     return dtype, N_dims, x
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

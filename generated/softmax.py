@@ -32,14 +32,9 @@ At the edges:
 - ValueError where C is 0: exp_x_shifted takes a maximum along it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through softmax_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through softmax_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
@@ -49,11 +44,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "softmax"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("softmax")
 
 
 def softmax(x: Tensor) -> Tensor:
@@ -61,17 +55,17 @@ def softmax(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return softmax_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = SoftmaxTransformed.apply
     else:
         apply = SoftmaxFunction.apply
     y = apply(x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -86,7 +80,7 @@ def softmax_forward(x: Tensor) -> SoftmaxForward:
     """
     dtype, N_dims, x = _arguments(x)
     result = _forward(x)
-    return SoftmaxForward(_restored(result.y, 0, N_dims).to(dtype))
+    return SoftmaxForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
 
 
 def _forward(x) -> SoftmaxForward:
@@ -104,19 +98,19 @@ def softmax_backward(dy: Tensor, y: Tensor) -> SoftmaxGradients:
 
     Shapes: dy (*N, C), y (*N, C).
     """
-    _fits("dy", dy, "(*N, C)", (..., None))
+    _inputs.fits("dy", dy, "(*N, C)", (..., None))
     dtype = dy.dtype
     *N_dims, C = dy.shape
-    _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, y = _single(dy, y)
+    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
+    dy, y = _runtime.single(dy, y)
     if len(N_dims) != 1:
-        dy, y = _merged(0, -1, dy, y)
+        dy, y = _runtime.merged(0, -1, dy, y)
     if C == 0:
         raise ValueError(
             f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     result = _backward(dy, y)
-    return SoftmaxGradients(_restored(result.dx, 0, N_dims).to(dtype))
+    return SoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
 def _backward(dy, y) -> SoftmaxGradients:
@@ -135,7 +129,7 @@ def softmax_atoms(x: Tensor) -> SoftmaxAtoms:
     """
     _, N_dims, x = _arguments(x)
     y = torch.exp(x) / torch.exp(x).sum(1, keepdim=True)
-    return SoftmaxAtoms(_restored(y, 0, N_dims))
+    return SoftmaxAtoms(_runtime.restored(y, 0, N_dims))
 
 
 class SoftmaxChain(NamedTuple):
@@ -150,13 +144,13 @@ def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
     """
     dtype, N_dims, x = _arguments(x)
     C = x.shape[1]
-    _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, y = _single(dy, y)
+    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
+    dy, y = _runtime.single(dy, y)
     if len(N_dims) != 1:
-        dy, y = _merged(0, -1, dy, y)
+        dy, y = _runtime.merged(0, -1, dy, y)
     dx = dy * y - (dy * y / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
-    return SoftmaxChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims))
+    return SoftmaxChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
 
 
 def softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
@@ -164,20 +158,20 @@ def softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
 
     Shapes: v_x (*N, C), y (*N, C).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, y = _single(v_x, y)
+    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, y = _runtime.single(v_x, y)
     if len(N_dims) != 1:
-        v_x, y = _merged(0, -1, v_x, y)
+        v_x, y = _runtime.merged(0, -1, v_x, y)
     if C == 0:
         raise ValueError(
             f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
     v_y = y * (v_x - sum_v_x_y)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class SoftmaxSecond(NamedTuple):
@@ -190,21 +184,23 @@ def softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SoftmaxSecond:
 
     Shapes: v_x (*N, C), g (*N, C), y (*N, C).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, y = _single(v_x, g, y)
+    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, g, y = _runtime.single(v_x, g, y)
     if len(N_dims) != 1:
-        v_x, g, y = _merged(0, -1, v_x, g, y)
+        v_x, g, y = _runtime.merged(0, -1, v_x, g, y)
     if C == 0:
         raise ValueError(
             f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     v_y, c_y = _behind(v_x, g, y, (True,) * 2)
     dx, = _backward(c_y, y)
-    return SoftmaxSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
+    return SoftmaxSecond(
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+    )
 
 
 def _behind(v_x, g, y, needs) -> tuple:
@@ -241,8 +237,10 @@ class SoftmaxFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 1
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(SoftmaxGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
+                SoftmaxGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0],)
@@ -295,31 +293,10 @@ class SoftmaxTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " softmax_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class SoftmaxCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", SoftmaxCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x) -> tuple:
@@ -327,91 +304,15 @@ def _arguments(x) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, C)", (..., None))
+        _inputs.fits("x", x, "(*N, C)", (..., None))
     dtype = x.dtype
     *N_dims, C = x.shape
-    if dtype in HALF:
+    if dtype in _runtime.HALF:
         x = x.float()
     if len(N_dims) != 1:
-        x, = _merged(0, -1, x)
+        x, = _runtime.merged(0, -1, x)
     if C == 0:
         raise ValueError(
             f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     return dtype, N_dims, x
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

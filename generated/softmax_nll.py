@@ -35,14 +35,9 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through softmax_nll_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through softmax_nll_forward, which
+  is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
@@ -51,12 +46,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch._subclasses import FakeTensor
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "softmax_nll"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("softmax_nll")
 
 
 def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
@@ -64,17 +57,17 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
     Shapes: logits (N, C), labels (N,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return softmax_nll_forward(logits, labels).loss.to(logits.dtype)
     dtype, logits, labels = _arguments(logits, labels)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = SoftmaxNLLTransformed.apply
     else:
         apply = SoftmaxNLLFunction.apply
     try:
         loss = apply(logits, labels)[0]
     except (IndexError, RuntimeError):
-        _in_range("labels", labels, logits.shape[1])
+        _inputs.in_range("labels", labels, logits.shape[1])
         raise
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
@@ -96,7 +89,7 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
     try:
         result = _forward(logits, labels)
     except (IndexError, RuntimeError):
-        _in_range("labels", labels, logits.shape[1])
+        _inputs.in_range("labels", labels, logits.shape[1])
         raise
     return SoftmaxNLLForward(result.loss.to(dtype), result.labels, result.probs)
 
@@ -123,18 +116,18 @@ def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> Softma
 
     Shapes: dloss (), labels (N,), probs (N, C).
     """
-    _fits("dloss", dloss, "()", ())
+    _inputs.fits("dloss", dloss, "()", ())
     dtype = dloss.dtype
-    _fits("probs", probs, "(N, C)", (None, None), dtype, True)
+    _inputs.fits("probs", probs, "(N, C)", (None, None), dtype, True)
     N, C = probs.shape
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N,) with N as in probs", (N,), torch.int64)
-    dloss, probs = _single(dloss, probs)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N,) with N as in probs", (N,), torch.int64)
+    dloss, probs = _runtime.single(dloss, probs)
     if C == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
-    _in_range("labels", labels, probs.shape[1])
+    _inputs.in_range("labels", labels, probs.shape[1])
     result = _backward(dloss, labels, probs)
     return SoftmaxNLLGradients(result.dlogits.to(dtype))
 
@@ -142,7 +135,7 @@ def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> Softma
 def _backward(dloss, labels, probs) -> SoftmaxNLLGradients:
     N = labels.shape[0]
     dlogits = dloss / N * probs
-    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+    dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
     return SoftmaxNLLGradients(dlogits)
 
 
@@ -163,7 +156,7 @@ def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
     Shapes: logits (N, C), labels (N,).
     """
     _, logits, labels = _arguments(logits, labels)
-    _in_range("labels", labels, logits.shape[1])
+    _inputs.in_range("labels", labels, logits.shape[1])
     N = logits.shape[0]
     if N == 0:
         raise ValueError("softmax_nll_atoms divides a number by N, which is 0")
@@ -203,27 +196,31 @@ def softmax_nll_chain(
     C), counts_sum (N, 1), counts_sum_inv (N, 1), probs (N, C), logprobs (N, C), loss ().
     """
     dtype, logits, labels = _arguments(logits, labels)
-    _in_range("labels", labels, logits.shape[1])
+    _inputs.in_range("labels", labels, logits.shape[1])
     N = logits.shape[0]
     C = logits.shape[1]
-    _fits("dloss", dloss, "()", (), dtype, True)
-    _fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
-    _fits("norm_logits", norm_logits, "(N, C)", (N, C), dtype, True)
-    _fits("counts", counts, "(N, C)", (N, C), dtype, True)
-    _fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
-    _fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
-    _fits("probs", probs, "(N, C)", (N, C), dtype, True)
-    _fits("logprobs", logprobs, "(N, C)", (N, C), dtype, True)
-    _fits("loss", loss, "()", (), dtype, True)
+    _inputs.fits("dloss", dloss, "()", (), dtype, True)
+    _inputs.fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("norm_logits", norm_logits, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("counts", counts, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
+    _inputs.fits("probs", probs, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("logprobs", logprobs, "(N, C)", (N, C), dtype, True)
+    _inputs.fits("loss", loss, "()", (), dtype, True)
     (
         dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    ) = _single(
+    ) = _runtime.single(
         dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
     )
     if N == 0:
         raise ValueError("softmax_nll_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, C)
-    dlogprobs = _scatter_added(dlogprobs, 1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
+    dlogprobs = _runtime.scatter_added(
+        dlogprobs, 1,
+        labels.unsqueeze(1),
+        (-1 / N * dloss).expand(N, 1),
+    )
     dprobs = dlogprobs / probs
     dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
     dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
@@ -231,7 +228,7 @@ def softmax_nll_chain(
     dnorm_logits = dcounts * counts
     dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
     dlogits = dnorm_logits.clone()
-    dlogits = _scatter_added(
+    dlogits = _runtime.scatter_added(
         dlogits, 1,
         logits.argmax(1).unsqueeze(1),
         dlogit_maxes[:, 0].unsqueeze(1),
@@ -247,18 +244,18 @@ def softmax_nll_jvp(v_logits: Tensor, labels: Tensor, probs: Tensor) -> Tensor:
 
     Shapes: v_logits (N, C), labels (N,), probs (N, C).
     """
-    _fits("v_logits", v_logits, "(N, C)", (None, None))
+    _inputs.fits("v_logits", v_logits, "(N, C)", (None, None))
     dtype = v_logits.dtype
     N, C = v_logits.shape
-    _fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
-    v_logits, probs = _single(v_logits, probs)
+    _inputs.fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
+    v_logits, probs = _runtime.single(v_logits, probs)
     if C == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
-    _in_range("labels", labels, v_logits.shape[1])
+    _inputs.in_range("labels", labels, v_logits.shape[1])
     N = v_logits.shape[0]
     C = v_logits.shape[1]
     v_loss = (
@@ -279,19 +276,19 @@ def softmax_nll_double_backward(
 
     Shapes: v_logits (N, C), g (), labels (N,), probs (N, C).
     """
-    _fits("v_logits", v_logits, "(N, C)", (None, None))
+    _inputs.fits("v_logits", v_logits, "(N, C)", (None, None))
     dtype = v_logits.dtype
     N, C = v_logits.shape
-    _fits("g", g, "()", (), dtype, True)
-    _fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
-    labels = _index("labels", labels)
-    _fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
-    v_logits, g, probs = _single(v_logits, g, probs)
+    _inputs.fits("g", g, "()", (), dtype, True)
+    _inputs.fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
+    labels = _inputs.index("labels", labels)
+    _inputs.fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
+    v_logits, g, probs = _runtime.single(v_logits, g, probs)
     if C == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
-    _in_range("labels", labels, v_logits.shape[1])
+    _inputs.in_range("labels", labels, v_logits.shape[1])
     v_loss, _, c_probs = _behind(v_logits, g, labels, probs, (True,) * 3)
     dlogits, = _pullback(None, c_probs, labels, probs)
     return SoftmaxNLLSecond(v_loss.to(dtype), dlogits.to(dtype))
@@ -318,7 +315,7 @@ def _pullback(c_loss, c_probs, labels, probs) -> tuple:
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C)
     dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
-    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+    dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
     return (dlogits,)
 
 
@@ -344,8 +341,8 @@ class SoftmaxNLLFunction(torch.autograd.Function):
             gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
         elif dloss is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = _applied(
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
+            gradients = _runtime.applied(
                 SoftmaxNLLGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
             )
         else:
@@ -401,31 +398,10 @@ class SoftmaxNLLTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " softmax_nll_forward(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class SoftmaxNLLCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, loss, refusal):
-        ctx.refusal = refusal
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx, dloss):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dloss, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", SoftmaxNLLCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, labels) -> tuple:
@@ -433,115 +409,16 @@ def _arguments(logits, labels) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(logits, Tensor) or logits.dim() != 2 or not logits.is_floating_point():
-        _fits("logits", logits, "(N, C)", (None, None))
+        _inputs.fits("logits", logits, "(N, C)", (None, None))
     dtype = logits.dtype
     N, C = logits.shape
-    labels = _index("labels", labels)
+    labels = _inputs.index("labels", labels)
     if not isinstance(labels, Tensor) or labels.shape != (N,):
-        _fits("labels", labels, "(N,) with N as in logits", (N,), torch.int64)
-    if dtype in HALF:
+        _inputs.fits("labels", labels, "(N,) with N as in logits", (N,), torch.int64)
+    if dtype in _runtime.HALF:
         logits = logits.float()
     if C == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
     return dtype, logits, labels
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
-    data.
-    """
-    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
-    if lengths and index.numel() and on_cpu:
-        while torch._C._functorch.is_functorch_wrapped_tensor(index):
-            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
-        if isinstance(index, FakeTensor):
-            return
-        low, high = (bound.item() for bound in index.aminmax())
-        if low < 0 or high >= min(lengths):
-            wrong = low if low < 0 else high
-            last = min(lengths) - 1
-            raise IndexError(f"{_NAME}: {name} holds {wrong}, outside of 0 .. {last}")
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _index(name, label):
-    """A label of integers as an index; TypeError for any other kind of tensor."""
-    if not isinstance(label, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(label).__name__}")
-    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
-        raise TypeError(f"{_NAME}: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long()
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place unless there is a batch."""
-    if _batched(source):
-        return tensor.scatter_add(along, index, source)
-    return tensor.scatter_add_(along, index, source)
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-
-
-def _batched(tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)

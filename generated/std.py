@@ -43,30 +43,21 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - ValueError where correction is not below C.
-- TypeError where correction is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through std_atoms, which is plain torch; under torch.compile NotImplementedError
-  where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through std_atoms, which is plain
+  torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "std"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("std")
 
 
 def std(x: Tensor, correction: float = 1) -> Tensor:
@@ -74,17 +65,17 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return std_atoms(x, correction).y.to(x.dtype)
     dtype, N_dims, x, correction = _arguments(x, correction)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = StdTransformed.apply
     else:
         apply = StdFunction.apply
     y = apply(x, correction)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -103,8 +94,8 @@ def std_forward(x: Tensor, correction: float = 1) -> StdForward:
     dtype, N_dims, x, correction = _arguments(x, correction)
     result = _forward(x, correction)
     return StdForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.diff, 0, N_dims),
-        _restored(result.var, 0, N_dims), result.correction,
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.diff, 0, N_dims),
+        _runtime.restored(result.var, 0, N_dims), result.correction,
     )
 
 
@@ -127,22 +118,22 @@ def std_backward(dy: Tensor, diff: Tensor, var: Tensor, correction: float) -> St
 
     Shapes: dy (*N,), diff (*N, C), var (*N,).
     """
-    _fits("dy", dy, "(*N,)", (...,))
+    _inputs.fits("dy", dy, "(*N,)", (...,))
     dtype = dy.dtype
     *N_dims, = dy.shape
-    _fits("diff", diff, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
+    _inputs.fits("diff", diff, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
     *_, C = diff.shape
-    _fits("var", var, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, diff, var = _single(dy, diff, var)
+    _inputs.fits("var", var, "(*N,) with N as in dy", (*N_dims,), dtype, True)
+    dy, diff, var = _runtime.single(dy, diff, var)
     if len(N_dims) != 1:
-        dy, var = _merged(0, 0, dy, var)
-        diff, = _merged(0, -1, diff)
+        dy, var = _runtime.merged(0, 0, dy, var)
+        diff, = _runtime.merged(0, -1, diff)
     if not isinstance(correction, (float, int)):
-        correction = _number("correction", correction)
+        correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
     result = _backward(dy, diff, var, correction)
-    return StdGradients(_restored(result.dx, 0, N_dims).to(dtype))
+    return StdGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
 def _backward(dy, diff, var, correction) -> StdGradients:
@@ -176,8 +167,8 @@ def std_atoms(x: Tensor, correction: float = 1) -> StdAtoms:
     var = (diff ** 2).sum(1) / (C - correction)
     y = torch.where(var <= 0, 0, torch.sqrt(torch.where(var <= 0, 1, var)))
     return StdAtoms(
-        _restored(mean, 0, N_dims), _restored(diff, 0, N_dims), _restored(var, 0, N_dims),
-        _restored(y, 0, N_dims),
+        _runtime.restored(mean, 0, N_dims), _runtime.restored(diff, 0, N_dims),
+        _runtime.restored(var, 0, N_dims), _runtime.restored(y, 0, N_dims),
     )
 
 
@@ -199,15 +190,15 @@ def std_chain(
     """
     dtype, N_dims, x, correction = _arguments(x, correction)
     C = x.shape[1]
-    _fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _fits("mean", mean, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _fits("diff", diff, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits("var", var, "(*N,)", (*N_dims,), dtype, True)
-    _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, mean, diff, var, y = _single(dy, mean, diff, var, y)
+    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("mean", mean, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _inputs.fits("diff", diff, "(*N, C)", (*N_dims, C), dtype, True)
+    _inputs.fits("var", var, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
+    dy, mean, diff, var, y = _runtime.single(dy, mean, diff, var, y)
     if len(N_dims) != 1:
-        dy, var, y = _merged(0, 0, dy, var, y)
-        mean, diff = _merged(0, -1, mean, diff)
+        dy, var, y = _runtime.merged(0, 0, dy, var, y)
+        mean, diff = _runtime.merged(0, -1, mean, diff)
     if C == 0:
         raise ValueError("std_chain divides a number by C, which is 0")
     dvar = torch.where(var <= 0, 0, 1 / 2 * dy / torch.sqrt(var))
@@ -215,8 +206,9 @@ def std_chain(
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
     return StdChain(
-        _restored(dmean, 0, N_dims), _restored(ddiff, 0, N_dims), _restored(dvar, 0, N_dims),
-        _restored(dy, 0, N_dims), _restored(dx, 0, N_dims),
+        _runtime.restored(dmean, 0, N_dims), _runtime.restored(ddiff, 0, N_dims),
+        _runtime.restored(dvar, 0, N_dims), _runtime.restored(dy, 0, N_dims),
+        _runtime.restored(dx, 0, N_dims),
     )
 
 
@@ -225,24 +217,24 @@ def std_jvp(v_x: Tensor, diff: Tensor, var: Tensor, correction: float) -> Tensor
 
     Shapes: v_x (*N, C), diff (*N, C), var (*N,).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("var", var, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, diff, var = _single(v_x, diff, var)
+    _inputs.fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("var", var, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, diff, var = _runtime.single(v_x, diff, var)
     if len(N_dims) != 1:
-        v_x, diff = _merged(0, -1, v_x, diff)
-        var, = _merged(0, 0, var)
+        v_x, diff = _runtime.merged(0, -1, v_x, diff)
+        var, = _runtime.merged(0, 0, var)
     if not isinstance(correction, (float, int)):
-        correction = _number("correction", correction)
+        correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
     C = v_x.shape[1]
     sum_diff_v_x = (diff * v_x).sum(1)
     choice_var = torch.where(var <= 0, 0, var ** -0.5)
     v_y = choice_var * sum_diff_v_x / (C - correction)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class StdSecond(NamedTuple):
@@ -257,23 +249,25 @@ def std_double_backward(
 
     Shapes: v_x (*N, C), g (*N,), diff (*N, C), var (*N,).
     """
-    _fits("v_x", v_x, "(*N, C)", (..., None))
+    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
     dtype = v_x.dtype
     *N_dims, C = v_x.shape
-    _fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _fits("var", var, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, diff, var = _single(v_x, g, diff, var)
+    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _inputs.fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _inputs.fits("var", var, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, g, diff, var = _runtime.single(v_x, g, diff, var)
     if len(N_dims) != 1:
-        v_x, diff = _merged(0, -1, v_x, diff)
-        g, var = _merged(0, 0, g, var)
+        v_x, diff = _runtime.merged(0, -1, v_x, diff)
+        g, var = _runtime.merged(0, 0, g, var)
     if not isinstance(correction, (float, int)):
-        correction = _number("correction", correction)
+        correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
     v_y, c_diff, c_var = _behind(v_x, g, diff, var, correction, (True,) * 3)
     dx, = _pullback(None, c_diff, c_var, diff, var, correction)
-    return StdSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
+    return StdSecond(
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
+    )
 
 
 def _behind(v_x, g, diff, var, correction, needs) -> tuple:
@@ -346,8 +340,8 @@ class StdFunction(torch.autograd.Function):
             gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
         elif dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(StdGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(StdGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -401,31 +395,10 @@ class StdTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " std_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class StdCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", StdCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, correction) -> tuple:
@@ -433,101 +406,15 @@ def _arguments(x, correction) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _fits("x", x, "(*N, C)", (..., None))
+        _inputs.fits("x", x, "(*N, C)", (..., None))
     dtype = x.dtype
     *N_dims, C = x.shape
-    if dtype in HALF:
+    if dtype in _runtime.HALF:
         x = x.float()
     if len(N_dims) != 1:
-        x, = _merged(0, -1, x)
+        x, = _runtime.merged(0, -1, x)
     if not isinstance(correction, (float, int)):
-        correction = _number("correction", correction)
+        correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
     return dtype, N_dims, x, correction
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _number(name, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"{_NAME}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -33,28 +33,21 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through swiglu_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through swiglu_forward, which is
+  plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "swiglu"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("swiglu")
 
 
 def swiglu(gate: Tensor, x: Tensor) -> Tensor:
@@ -62,17 +55,17 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return swiglu_forward(gate, x).y.to(gate.dtype)
     dtype, N_dims, gate, x = _arguments(gate, x)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = SwigluTransformed.apply
     else:
         apply = SwigluFunction.apply
     y = apply(gate, x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
-    y = _restored(y, 0, N_dims)
+    y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -90,8 +83,8 @@ def swiglu_forward(gate: Tensor, x: Tensor) -> SwigluForward:
     dtype, N_dims, gate, x = _arguments(gate, x)
     result = _forward(gate, x)
     return SwigluForward(
-        _restored(result.y, 0, N_dims).to(dtype), _restored(result.gate, 0, N_dims),
-        _restored(result.x, 0, N_dims),
+        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.gate, 0, N_dims),
+        _runtime.restored(result.x, 0, N_dims),
     )
 
 
@@ -112,17 +105,18 @@ def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> SwigluGradients:
 
     Shapes: dy (*N,), gate (*N,), x (*N,).
     """
-    _fits("dy", dy, "(*N,)", (...,))
+    _inputs.fits("dy", dy, "(*N,)", (...,))
     dtype = dy.dtype
     *N_dims, = dy.shape
-    _fits("gate", gate, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    _fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, gate, x = _single(dy, gate, x)
+    _inputs.fits("gate", gate, "(*N,) with N as in dy", (*N_dims,), dtype, True)
+    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
+    dy, gate, x = _runtime.single(dy, gate, x)
     if len(N_dims) != 1:
-        dy, gate, x = _merged(0, 0, dy, gate, x)
+        dy, gate, x = _runtime.merged(0, 0, dy, gate, x)
     result = _backward(dy, gate, x, (True,) * 2)
     return SwigluGradients(
-        _restored(result.dgate, 0, N_dims).to(dtype), _restored(result.dx, 0, N_dims).to(dtype),
+        _runtime.restored(result.dgate, 0, N_dims).to(dtype),
+        _runtime.restored(result.dx, 0, N_dims).to(dtype),
     )
 
 
@@ -152,7 +146,8 @@ def swiglu_atoms(gate: Tensor, x: Tensor) -> SwigluAtoms:
     opened = gate * s
     y = opened * x
     return SwigluAtoms(
-        _restored(s, 0, N_dims), _restored(opened, 0, N_dims), _restored(y, 0, N_dims),
+        _runtime.restored(s, 0, N_dims), _runtime.restored(opened, 0, N_dims),
+        _runtime.restored(y, 0, N_dims),
     )
 
 
@@ -172,20 +167,21 @@ def swiglu_chain(
     Shapes: dy (*N,), gate (*N,), x (*N,), s (*N,), opened (*N,), y (*N,).
     """
     dtype, N_dims, gate, x = _arguments(gate, x)
-    _fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _fits("s", s, "(*N,)", (*N_dims,), dtype, True)
-    _fits("opened", opened, "(*N,)", (*N_dims,), dtype, True)
-    _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, s, opened, y = _single(dy, s, opened, y)
+    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("s", s, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("opened", opened, "(*N,)", (*N_dims,), dtype, True)
+    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
+    dy, s, opened, y = _runtime.single(dy, s, opened, y)
     if len(N_dims) != 1:
-        dy, s, opened, y = _merged(0, 0, dy, s, opened, y)
+        dy, s, opened, y = _runtime.merged(0, 0, dy, s, opened, y)
     dopened = dy * x
     ds = dopened * gate
     dgate = dopened * s - ds * -(torch.exp(-gate) + 1) ** -2 * torch.exp(-gate)
     dx = dy * opened
     return SwigluChain(
-        _restored(ds, 0, N_dims), _restored(dopened, 0, N_dims), _restored(dy, 0, N_dims),
-        _restored(dgate, 0, N_dims), _restored(dx, 0, N_dims),
+        _runtime.restored(ds, 0, N_dims), _runtime.restored(dopened, 0, N_dims),
+        _runtime.restored(dy, 0, N_dims), _runtime.restored(dgate, 0, N_dims),
+        _runtime.restored(dx, 0, N_dims),
     )
 
 
@@ -194,19 +190,19 @@ def swiglu_jvp(v_gate: Tensor, v_x: Tensor, gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: v_gate (*N,), v_x (*N,), gate (*N,), x (*N,).
     """
-    _fits("v_gate", v_gate, "(*N,)", (...,))
+    _inputs.fits("v_gate", v_gate, "(*N,)", (...,))
     dtype = v_gate.dtype
     *N_dims, = v_gate.shape
-    _fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    v_gate, v_x, gate, x = _single(v_gate, v_x, gate, x)
+    _inputs.fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _inputs.fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _inputs.fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    v_gate, v_x, gate, x = _runtime.single(v_gate, v_x, gate, x)
     if len(N_dims) != 1:
-        v_gate, v_x, gate, x = _merged(0, 0, v_gate, v_x, gate, x)
+        v_gate, v_x, gate, x = _runtime.merged(0, 0, v_gate, v_x, gate, x)
     s = torch.sigmoid(gate)
     g_gate_term_2 = gate * (1 - s) + 1
     v_y = s * torch.addcmul(gate * v_x, g_gate_term_2 * v_gate, x)
-    return _restored(v_y, 0, N_dims).to(dtype)
+    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class SwigluSecond(NamedTuple):
@@ -222,20 +218,20 @@ def swiglu_double_backward(
 
     Shapes: v_gate (*N,), v_x (*N,), g (*N,), gate (*N,), x (*N,).
     """
-    _fits("v_gate", v_gate, "(*N,)", (...,))
+    _inputs.fits("v_gate", v_gate, "(*N,)", (...,))
     dtype = v_gate.dtype
     *N_dims, = v_gate.shape
-    _fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _fits("g", g, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    v_gate, v_x, g, gate, x = _single(v_gate, v_x, g, gate, x)
+    _inputs.fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _inputs.fits("g", g, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _inputs.fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _inputs.fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    v_gate, v_x, g, gate, x = _runtime.single(v_gate, v_x, g, gate, x)
     if len(N_dims) != 1:
-        v_gate, v_x, g, gate, x = _merged(0, 0, v_gate, v_x, g, gate, x)
+        v_gate, v_x, g, gate, x = _runtime.merged(0, 0, v_gate, v_x, g, gate, x)
     v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, (True,) * 3)
     return SwigluSecond(
-        _restored(v_y, 0, N_dims).to(dtype), _restored(c_gate, 0, N_dims).to(dtype),
-        _restored(c_x, 0, N_dims).to(dtype),
+        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_gate, 0, N_dims).to(dtype),
+        _runtime.restored(c_x, 0, N_dims).to(dtype),
     )
 
 
@@ -284,8 +280,10 @@ class SwigluFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = _applied(SwigluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
+            gradients = _runtime.applied(
+                SwigluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -338,31 +336,10 @@ class SwigluTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " swiglu_forward(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class SwigluCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, y, refusal):
-        ctx.refusal = refusal
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx, dy):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dy, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", SwigluCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(gate, x) -> tuple:
@@ -370,89 +347,13 @@ def _arguments(gate, x) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(gate, Tensor) or not gate.is_floating_point():
-        _fits("gate", gate, "(*N,)", (...,))
+        _inputs.fits("gate", gate, "(*N,)", (...,))
     dtype = gate.dtype
     *N_dims, = gate.shape
     if not isinstance(x, Tensor) or x.shape != (*N_dims,) or x.dtype != dtype:
-        _fits("x", x, "(*N,) with N as in gate", (*N_dims,), dtype)
-    if dtype in HALF:
-        gate, x = _single(gate, x)
+        _inputs.fits("x", x, "(*N,) with N as in gate", (*N_dims,), dtype)
+    if dtype in _runtime.HALF:
+        gate, x = _runtime.single(gate, x)
     if len(N_dims) != 1:
-        gate, x = _merged(0, 0, gate, x)
+        gate, x = _runtime.merged(0, 0, gate, x)
     return dtype, N_dims, gate, x
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

@@ -43,28 +43,21 @@ At the edges:
 - float32: w, dv, dg may be infinite, NaN or far off for v beyond 1e19 or v below 1e-21.
 - K stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format; ValueError for
-  shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
-  compiles, go through weight_norm_forward, which is plain torch; under torch.compile
-  NotImplementedError where a gradient is asked for with create_graph=True.
+- Forward mode, and transforms that torch.compile compiles, go through weight_norm_forward, which
+  is plain torch.
+- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType
-from torch.autograd import forward_ad
 
-HALF = (torch.float16, torch.bfloat16)
-_NAME = "weight_norm"  # in errors
+from . import _runtime
+
+_inputs = _runtime.Arguments("weight_norm")
 
 
 def weight_norm(v: Tensor, g: Tensor) -> Tensor:
@@ -72,17 +65,17 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
 
     Shapes: v (H, *K), g (H,).
     """
-    if _in_plain_torch():
+    if _runtime.in_plain_torch():
         return weight_norm_forward(v, g).w.to(v.dtype)
     dtype, K_dims, v, g = _arguments(v, g)
-    if torch._C._are_functorch_transforms_active():
+    if _runtime.transforms_active():
         apply = WeightNormTransformed.apply
     else:
         apply = WeightNormFunction.apply
     w = apply(v, g)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         w = torch.ops.gradform.once(w, _REFUSAL)
-    w = _restored(w, 1, K_dims)
+    w = _runtime.restored(w, 1, K_dims)
     return w if w.dtype == dtype else w.to(dtype)
 
 
@@ -101,8 +94,8 @@ def weight_norm_forward(v: Tensor, g: Tensor) -> WeightNormForward:
     dtype, K_dims, v, g = _arguments(v, g)
     result = _forward(v, g)
     return WeightNormForward(
-        _restored(result.w, 1, K_dims).to(dtype), _restored(result.v, 1, K_dims), result.g,
-        _restored(result.norm, 1, [1] * len(K_dims)),
+        _runtime.restored(result.w, 1, K_dims).to(dtype), _runtime.restored(result.v, 1, K_dims),
+        result.g, _runtime.restored(result.norm, 1, [1] * len(K_dims)),
     )
 
 
@@ -122,17 +115,19 @@ def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Weig
 
     Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1).
     """
-    _fits("dw", dw, "(H, *K)", (None, ...))
+    _inputs.fits("dw", dw, "(H, *K)", (None, ...))
     dtype = dw.dtype
     H, *K_dims = dw.shape
-    _fits("v", v, "(H, *K) with H, K as in dw", (H, *K_dims), dtype, True)
-    _fits("g", g, "(H,) with H as in dw", (H,), dtype, True)
-    _fits("norm", norm, "(H, *K=1) with H as in dw", (H, *[1] * len(K_dims)), dtype, True)
-    dw, v, g, norm = _single(dw, v, g, norm)
+    _inputs.fits("v", v, "(H, *K) with H, K as in dw", (H, *K_dims), dtype, True)
+    _inputs.fits("g", g, "(H,) with H as in dw", (H,), dtype, True)
+    _inputs.fits("norm", norm, "(H, *K=1) with H as in dw", (H, *[1] * len(K_dims)), dtype, True)
+    dw, v, g, norm = _runtime.single(dw, v, g, norm)
     if len(K_dims) != 1:
-        dw, v, norm = _merged(1, 0, dw, v, norm)
+        dw, v, norm = _runtime.merged(1, 0, dw, v, norm)
     result = _backward(dw, v, g, norm, (True,) * 2)
-    return WeightNormGradients(_restored(result.dv, 1, K_dims).to(dtype), result.dg.to(dtype))
+    return WeightNormGradients(
+        _runtime.restored(result.dv, 1, K_dims).to(dtype), result.dg.to(dtype),
+    )
 
 
 def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
@@ -156,7 +151,9 @@ def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
     _, K_dims, v, g = _arguments(v, g)
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v
-    return WeightNormAtoms(_restored(norm, 1, [1] * len(K_dims)), _restored(w, 1, K_dims))
+    return WeightNormAtoms(
+        _runtime.restored(norm, 1, [1] * len(K_dims)), _runtime.restored(w, 1, K_dims),
+    )
 
 
 class WeightNormChain(NamedTuple):
@@ -173,18 +170,18 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor)
     """
     dtype, K_dims, v, g = _arguments(v, g)
     H = v.shape[0]
-    _fits("dw", dw, "(H, *K)", (H, *K_dims), dtype, True)
-    _fits("norm", norm, "(H, *K=1)", (H, *[1] * len(K_dims)), dtype, True)
-    _fits("w", w, "(H, *K)", (H, *K_dims), dtype, True)
-    dw, norm, w = _single(dw, norm, w)
+    _inputs.fits("dw", dw, "(H, *K)", (H, *K_dims), dtype, True)
+    _inputs.fits("norm", norm, "(H, *K=1)", (H, *[1] * len(K_dims)), dtype, True)
+    _inputs.fits("w", w, "(H, *K)", (H, *K_dims), dtype, True)
+    dw, norm, w = _runtime.single(dw, norm, w)
     if len(K_dims) != 1:
-        dw, norm, w = _merged(1, 0, dw, norm, w)
+        dw, norm, w = _runtime.merged(1, 0, dw, norm, w)
     dnorm = (-dw * w / norm).sum(1, keepdim=True)
     dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
     return WeightNormChain(
-        _restored(dnorm, 1, [1] * len(K_dims)), _restored(dw, 1, K_dims), _restored(dv, 1, K_dims),
-        dg,
+        _runtime.restored(dnorm, 1, [1] * len(K_dims)), _runtime.restored(dw, 1, K_dims),
+        _runtime.restored(dv, 1, K_dims), dg,
     )
 
 
@@ -193,23 +190,23 @@ def weight_norm_jvp(v_v: Tensor, v_g: Tensor, v: Tensor, g: Tensor, norm: Tensor
 
     Shapes: v_v (H, *K), v_g (H,), v (H, *K), g (H,), norm (H, *K=1).
     """
-    _fits("v_v", v_v, "(H, *K)", (None, ...))
+    _inputs.fits("v_v", v_v, "(H, *K)", (None, ...))
     dtype = v_v.dtype
     H, *K_dims = v_v.shape
-    _fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
-    _fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
-    _fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
-    _fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
-    v_v, v_g, v, g, norm = _single(v_v, v_g, v, g, norm)
+    _inputs.fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
+    _inputs.fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
+    _inputs.fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
+    _inputs.fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
+    v_v, v_g, v, g, norm = _runtime.single(v_v, v_g, v, g, norm)
     if len(K_dims) != 1:
-        v_v, v, norm = _merged(1, 0, v_v, v, norm)
+        v_v, v, norm = _runtime.merged(1, 0, v_v, v, norm)
     sum_v_v_v = (v * v_v).sum(1, keepdim=True)
     v_w = torch.addcmul(
         g[:, None] / norm * v_v,
         (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
         v,
     )
-    return _restored(v_w, 1, K_dims).to(dtype)
+    return _runtime.restored(v_w, 1, K_dims).to(dtype)
 
 
 class WeightNormSecond(NamedTuple):
@@ -225,23 +222,24 @@ def weight_norm_double_backward(
 
     Shapes: v_v (H, *K), v_g (H,), g_2 (H, *K), v (H, *K), g (H,), norm (H, *K=1).
     """
-    _fits("v_v", v_v, "(H, *K)", (None, ...))
+    _inputs.fits("v_v", v_v, "(H, *K)", (None, ...))
     dtype = v_v.dtype
     H, *K_dims = v_v.shape
-    _fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
-    _fits("g_2", g_2, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
-    _fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
-    _fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
-    _fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
-    v_v, v_g, g_2, v, g, norm = _single(v_v, v_g, g_2, v, g, norm)
+    _inputs.fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
+    _inputs.fits("g_2", g_2, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
+    _inputs.fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
+    _inputs.fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
+    _inputs.fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
+    v_v, v_g, g_2, v, g, norm = _runtime.single(v_v, v_g, g_2, v, g, norm)
     if len(K_dims) != 1:
-        v_v, g_2, v, norm = _merged(1, 0, v_v, g_2, v, norm)
+        v_v, g_2, v, norm = _runtime.merged(1, 0, v_v, g_2, v, norm)
     v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm, (True,) * 4)
     dv, dg = _pullback(None, c_norm, v, g, norm, (True,) * 2)
     dv = dv + c_v
     dg = dg + c_g
     return WeightNormSecond(
-        _restored(v_w, 1, K_dims).to(dtype), _restored(dv, 1, K_dims).to(dtype), dg.to(dtype),
+        _runtime.restored(v_w, 1, K_dims).to(dtype), _runtime.restored(dv, 1, K_dims).to(dtype),
+        dg.to(dtype),
     )
 
 
@@ -324,8 +322,10 @@ class WeightNormFunction(torch.autograd.Function):
             gradients = _pullback(dw, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dw is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _in_plain_torch(dw):
-            gradients = _applied(WeightNormGradient, ctx.needs_input_grad, ctx.numbers, dw, *saved)
+        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dw):
+            gradients = _runtime.applied(
+                WeightNormGradient, ctx.needs_input_grad, ctx.numbers, dw, *saved,
+            )
         else:
             gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -379,31 +379,10 @@ class WeightNormTransformed(torch.autograd.Function):
 
 
 _REFUSAL = (
-    f"{_NAME}: a gradient of it is differentiated again where that cannot be done;"
+    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
     " weight_norm_forward(...).w is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class WeightNormCompiled(torch.autograd.Function):
-    """The output under torch.compile, which runs a backward as if none could be differentiated."""
-
-    @staticmethod
-    def forward(ctx, w, refusal):
-        ctx.refusal = refusal
-        return w.view_as(w)
-
-    @staticmethod
-    def backward(ctx, dw):
-        if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
-        return dw, None
-
-
-if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
-    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    kind, function = "CompositeImplicitAutograd", WeightNormCompiled.apply
-    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(v, g) -> tuple:
@@ -411,89 +390,13 @@ def _arguments(v, g) -> tuple:
     computed in, after what they had. Raises what the page above says.
     """
     if not isinstance(v, Tensor) or v.dim() < 1 or not v.is_floating_point():
-        _fits("v", v, "(H, *K)", (None, ...))
+        _inputs.fits("v", v, "(H, *K)", (None, ...))
     dtype = v.dtype
     H, *K_dims = v.shape
     if not isinstance(g, Tensor) or g.shape != (H,) or g.dtype != dtype:
-        _fits("g", g, "(H,) with H as in v", (H,), dtype)
-    if dtype in HALF:
-        v, g = _single(v, g)
+        _inputs.fits("g", g, "(H,) with H as in v", (H,), dtype)
+    if dtype in _runtime.HALF:
+        v, g = _runtime.single(v, g)
     if len(K_dims) != 1:
-        v, = _merged(1, 0, v)
+        v, = _runtime.merged(1, 0, v)
     return dtype, K_dims, v, g
-
-
-def _in_plain_torch(*tensors) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
-    """
-    if forward_ad._current_level >= 0:
-        return True
-    if not torch._C._are_functorch_transforms_active():
-        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
-    if torch.compiler.is_compiling():
-        return True
-    seen = (TransformType.Grad, TransformType.Vmap)
-    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
-
-
-def _restored(tensor, place, sizes):
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
-        return tensor
-    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
-
-
-def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
-    for one of another ``shape``, of which None and ``...`` are not known.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{_NAME}: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.shape != shape:
-        known = list(shape)
-        if ... in known:
-            place = known.index(...)
-            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
-        pairs = zip(known, tensor.shape)
-        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
-            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
-            raise ValueError(
-                f"{_NAME}: {name} must have the dimensions {axes}, here ({here}),"
-                f" got the shape {tuple(tensor.shape)}"
-            )
-    if tensor.dtype != dtype:
-        if not (tensor.is_floating_point() or dtype == torch.int64):
-            raise TypeError(f"{_NAME}: {name} must be floating point, got {tensor.dtype}")
-        pair = (tensor.dtype, dtype)
-        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
-        if dtype is not None and not enough:
-            raise TypeError(
-                f"{_NAME}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
-                f" convert one of them, as in {name}.to({dtype})"
-            )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
-
-
-def _applied(function, *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
-    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
-        return function.apply(*arguments)
-    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)

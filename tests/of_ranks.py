@@ -7,25 +7,25 @@ The ranks meet by a file in the folder; what a rank found is written there as JS
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import pickle
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 
 import torch
 import torch.distributed as dist
 
 WAIT = timedelta(seconds=60)
+FOLDER = "folder_of_ranks"  # the package that the modules of one are
 
 
 def module_at(path: Path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # where the compiler looks for it
-    spec.loader.exec_module(module)
-    return module
+    package = sys.modules[FOLDER] = ModuleType(FOLDER)
+    package.__path__ = [str(path.parent)]
+    return importlib.import_module(f"{FOLDER}.{path.stem}")
 
 
 def gallery(folder: Path, rank: int, count: int) -> dict[str, float]:

@@ -95,7 +95,7 @@ def test_the_differentiable_function_looks_at_its_arguments_once(emitted, monkey
     monkeypatch.setattr(
         emitted.module, "_arguments", lambda *args: looked.append(args) or inner(*args)
     )
-    monkeypatch.setattr(emitted.module, "_fits", lambda *args: looked.append(args))
+    monkeypatch.setattr(emitted.module._inputs, "fits", lambda *args: looked.append(args))
     leaves = emitted.leaves()
     output = emitted.function(**leaves)
     output.backward(upstream_of(output))

@@ -13,8 +13,10 @@ from codegen.driver import beside_of, written
 from codegen.ranks import generate_of_ranks
 from codegen.sharding import sharded
 from codegen.targets import targets
+from codegen.writing import with_runtime
 from derive import derive, forward_from
 from derive.orders import FIRST
+from derive.running.writing import write_all
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -91,7 +93,7 @@ def texts(tmp_path_factory):
         ("cross_entropy", "C"),
     ):
         found = generate_of_ranks(forward_from(name), axes)
-        (folder / found.file).write_text(found.text)
+        write_all(with_runtime({folder / found.file: found.text}), "")
     return folder
 
 
@@ -102,7 +104,7 @@ def test_every_rank_has_its_part_of_what_one_process_computes(tmp_path, half):
         program, whole = of_one_process(name)
         found = sharded(program, [axis])
         text = targets["torch"].render_sharded(found)
-        (tmp_path / f"{found.program.name}.py").write_text(text)
+        write_all(with_runtime({tmp_path / f"{found.program.name}.py": text}), "")
         stem = tmp_path / f"{found.program.name}.pkl"
         stem.write_bytes(pickle.dumps((name, program, found, whole)))
     for found in run(tmp_path, 4, "gallery"):

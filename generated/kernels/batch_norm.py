@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ad3ebcab82734d2f312d3bdff63965be3abfa1c0f39c84ff1326e767aac53be8",
+    "2e5a1f75f016b97b6bd842d27ad9dbad208907d8e0aeab289fea775f06d61eb2",
     ("_forward", "_backward", "BatchNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6ba65dd09a507a1ce66d20fdc00e432a8003dac840bdd7001a725a10500bafec",
+    "18aa5880c8a06368cd0065982410e019fd551704bc1c0934007818c45e76a682",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BatchNormBiasedFunction"),
 )
 _run = Kernels(__file__, {

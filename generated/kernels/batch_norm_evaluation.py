@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7821aa00648df866f0d8b6d8f4f84d7006a7af7733d40e94933853a0679b535d",
+    "fcd889108298afdafbe656d16961a68861c7c2ce5cdf679640d9d39ff97becbd",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "003b19f9ad8c9760b4cc59152fd6a0ee75ed91b4add4dd68607967cbf899e488",
+    "043adf7e612977c9bec966bfa89d11d74f0612731f07d375d85b7ac1faa4936d",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
 )
 _run = Kernels(__file__, {

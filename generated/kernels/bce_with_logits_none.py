@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c0d3c91ae151a3358fec7fe074887622ad772e87b8f1222a529eb19c201e7707",
+    "6e5b6bbdf991f65a42a3c794de6d50443843fa874f9be7d52bbe26d6a8f85b2b",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "aaa405e95560a39fdaa98c6f3f26429db5b1e812ea5efc2043764f356aaac3bd",
+    "d4b0b9a2b2eaee439a8b928aaeb1b1270d11bb748b97dcdd7cbbad12c9d566ae",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "20cecaaed5b094ee3814f22edca5b082e6062d88e49dbb36aee94b0d07e43438",
+    "56396771cd92b2aeeeb17ddcd601b275bf361c4f8ac76ed0756f58bb45eada7e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -26,10 +26,10 @@ _run = Kernels(__file__, {
 }).run
 BiasedAttentionForward = _module.BiasedAttentionForward
 BiasedAttentionGradients = _module.BiasedAttentionGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(query, key, value, bias, scale) -> BiasedAttentionForward:
     if not _usable(query, key, value, bias):
         return _of._forward(query, key, value, bias, scale)
@@ -74,7 +74,7 @@ def _backward_of_dkey_dvalue_dbias(dy, query, key, value, probs, scale, needs):
     return BiasedAttentionGradients(None, dkey, dvalue, dbias)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, query, key, value, probs, scale, needs) -> BiasedAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)

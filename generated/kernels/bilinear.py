@@ -16,7 +16,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7812a11ee783e45c50110c4990a5d0b79d35b42d89578662eb14051778784e26",
+    "5ac4a0350d5fd4cfa6f2071b824f8ec51224e77a0c31a48cfe51e88c694c316a",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -32,10 +32,10 @@ _run = Kernels(__file__, {
 }).run
 BilinearForward = _module.BilinearForward
 BilinearGradients = _module.BilinearGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x1, x2, weight, bias) -> BilinearForward:
     if not _usable(x1, x2, weight, bias):
         return _of._forward(x1, x2, weight, bias)
@@ -76,7 +76,7 @@ def _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs):
     return BilinearGradients(None, dx2, dweight, dbias)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
     if not _usable(dy, x1, x2, weight, through):
         return _of._backward(dy, x1, x2, weight, through, needs)
@@ -103,7 +103,7 @@ def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
     return BilinearGradients(dx1, dx2, dweight, dbias)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x1, x2, weight) -> tuple:
     if not _usable(x1, x2, weight):
         return _of._plain_forward(x1, x2, weight)
@@ -179,7 +179,7 @@ def _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs):
     return (None, dx2, dweight, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     if not _usable(dy, x1, x2, weight, through):
         return _of._plain_backward(dy, x1, x2, weight, through, needs)

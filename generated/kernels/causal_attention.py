@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d6cc4124d51a31d44c0272c535a880579d2381481d75c414de4d9506e57193f1",
+    "67d992d78e89611d2a6f59901f867cec639f370ba0fef09a2f9c0727fb4cbfd7",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -30,10 +30,10 @@ _run = Kernels(__file__, {
 }).run
 CausalAttentionForward = _module.CausalAttentionForward
 CausalAttentionGradients = _module.CausalAttentionGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(query, key, value, scale) -> CausalAttentionForward:
     if not _usable(query, key, value):
         return _of._forward(query, key, value, scale)
@@ -116,7 +116,7 @@ def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
     return CausalAttentionGradients(None, dkey, dvalue)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, query, key, value, probs, scale, needs) -> CausalAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)

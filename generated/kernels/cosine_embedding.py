@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "099e71707168914fb1e652bb7b74920d10f6ebbfd3b97b6967696fcaaa76115c",
+    "195955eacc63ccdc4f3dd37d801a9448a197cfd245cc536647e9bf1670edcf01",
     ("_forward", "_backward", "CosineEmbeddingFunction"),
 )
 _run = Kernels(__file__, {

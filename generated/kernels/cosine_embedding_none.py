@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0394fb7bcb3ecdc06e98a76b99a4ec2ee2338d2905e89fe75e9b6eb2653d45e3",
+    "516e81910fd9cd909c4e3caff2a27753eae79e6a37b3e2438f6fd801fb544146",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "967d9f43ba22303c8d4ab57dd254038473ade0ac88fc9e66c1d9bebdabb8a81f",
+    "299145fc7ce3caf857bc291bcd4e825372f472d428ab5c98e0e3113e0d87e468",
     ("_forward", "_backward", "CosineEmbeddingSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "eb1abbfe29faa51a2201e3c9d4e28fc52ba7297e5db92e3798c88006e62f3200",
+    "ad4670787fd88c87da8652c38a215501e3bb104c1684faa535b39afc016c53f0",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyFunction"),
 )
 _run = Kernels(__file__, {
@@ -28,8 +28,8 @@ _run = Kernels(__file__, {
 }).run
 CrossEntropyForward = _module.CrossEntropyForward
 CrossEntropyGradients = _module.CrossEntropyGradients
-_all_count = _module._all_count
-_split_label = _module._split_label
+_inputs = _module._inputs
+_runtime = _module._runtime
 
 
 def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropyForward:
@@ -41,7 +41,7 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = logits.new_empty(N, C, S)
     losses_counted = logits.new_empty(N, S)
     counted_sum = logits.new_empty(())
@@ -103,7 +103,7 @@ def _loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index):
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     loss = logits.new_empty(())
     dlogits_ = logits.new_empty(N, C, S)
     _done = _run(
@@ -176,7 +176,7 @@ def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_inde
 
 
 def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
 CrossEntropyFunction = _AtOnce(

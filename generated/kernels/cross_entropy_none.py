@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7f374b4df9cb47a0405625dcf5bedbd82172d0502d19e6dbbfe04d8082a31031",
+    "6628804716a96477fb7754643a11310329d476ae26b23a6768d2fad4fed22ccf",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -25,7 +25,7 @@ _run = Kernels(__file__, {
 }).run
 CrossEntropyNoneForward = _module.CrossEntropyNoneForward
 CrossEntropyNoneGradients = _module.CrossEntropyNoneGradients
-_split_label = _module._split_label
+_inputs = _module._inputs
 
 
 def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropyNoneForward:
@@ -37,7 +37,7 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = logits.new_empty(N, C, S)
     counted = logits.new_empty(N, S)
     losses = logits.new_empty(N, S)

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b77215539f97c51be4cd4bcaedf58a2e2363a4818bcd60053e8afb79703a61e5",
+    "443ac2eed8c48f387b7061a70d2f7d18065bc801dcb9c200b0619b6e57d07027",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyProbabilitiesFunction"),
 )
 _run = Kernels(__file__, {

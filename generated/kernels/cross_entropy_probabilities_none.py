@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9a0121df76d7541981d3d1f7b14e0b3b51c38e1444747595cd5eafa68b28514c",
+    "12822af0fb11063bcbd89264f54fd9f7f4b7f6bade68acc342ab8b4cd47acf0d",
     ("_forward", "_backward", "CrossEntropyProbabilitiesNoneFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "00396a326a507c26c6c6e56247a7d33683acba8c837a008745adbb24450edc6f",
+    "efee5b8476ee5ed01fd81421d1d1a046441766da83cf181cb759ccab35949158",
     (
     "_forward", "_backward", "_plain_forward", "_plain_backward",
     "CrossEntropyProbabilitiesSumFunction",

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fc1fecfb552f9c72fd2c76e9d08b306b66709ccd2fdbb7cfd823d32e93649bc6",
+    "41993e3239af76b17758710a6f849ea30e46eedfe5c5c7b0bfd1e0c7b61ad31b",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySoftcapFunction"),
 )
 _run = Kernels(__file__, {
@@ -28,8 +28,8 @@ _run = Kernels(__file__, {
 }).run
 CrossEntropySoftcapForward = _module.CrossEntropySoftcapForward
 CrossEntropySoftcapGradients = _module.CrossEntropySoftcapGradients
-_all_count = _module._all_count
-_split_label = _module._split_label
+_inputs = _module._inputs
+_runtime = _module._runtime
 
 
 def _forward(
@@ -43,7 +43,7 @@ def _forward(
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = logits.new_empty(N, C, S)
     losses_counted = logits.new_empty(N, S)
     counted_sum = logits.new_empty(())
@@ -110,7 +110,7 @@ def _loss_and_dlogits(logits, labels, weight, label_smoothing, cap, ignore_index
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     loss = logits.new_empty(())
     dlogits_ = logits.new_empty(N, C, S)
     _done = _run(
@@ -189,7 +189,7 @@ def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, cap, ignore
 
 
 def _takes_plain(logits, labels, weight, label_smoothing, cap, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
 CrossEntropySoftcapFunction = _AtOnce(

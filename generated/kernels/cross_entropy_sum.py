@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "077d2965b0ffb77937fc6f52aea182b733785f4c568b499f830c1d6011993663",
+    "98035b395b70bd2744c03fd436be9e640937cd7a71e8b2a1a912e88ac250ffdc",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySumFunction"),
 )
 _run = Kernels(__file__, {
@@ -28,8 +28,8 @@ _run = Kernels(__file__, {
 }).run
 CrossEntropySumForward = _module.CrossEntropySumForward
 CrossEntropySumGradients = _module.CrossEntropySumGradients
-_all_count = _module._all_count
-_split_label = _module._split_label
+_inputs = _module._inputs
+_runtime = _module._runtime
 
 
 def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropySumForward:
@@ -41,7 +41,7 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = logits.new_empty(N, C, S)
     counted = logits.new_empty(N, S)
     loss = logits.new_empty(())
@@ -97,7 +97,7 @@ def _loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index):
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     loss = logits.new_empty(())
     dlogits_ = logits.new_empty(N, C, S)
     _done = _run(
@@ -170,7 +170,7 @@ def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_inde
 
 
 def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
 CrossEntropySumFunction = _AtOnce(

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "342aee3e0c0246601089aeb9a8039c650d7d3b9100046080e775780911cb7659",
+    "f030b58ca4931119c054624da9e382fed383f261ddc59bfa174f6235fd927bb5",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyZLossFunction"),
 )
 _run = Kernels(__file__, {
@@ -28,8 +28,8 @@ _run = Kernels(__file__, {
 }).run
 CrossEntropyZLossForward = _module.CrossEntropyZLossForward
 CrossEntropyZLossGradients = _module.CrossEntropyZLossGradients
-_all_count = _module._all_count
-_split_label = _module._split_label
+_inputs = _module._inputs
+_runtime = _module._runtime
 
 
 def _forward(
@@ -43,7 +43,7 @@ def _forward(
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = logits.new_empty(N, C, S)
     losses_counted = logits.new_empty(N, S)
     counted_sum = logits.new_empty(())
@@ -113,7 +113,7 @@ def _loss_and_dlogits(logits, labels, weight, label_smoothing, z_weight, ignore_
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
     loss = logits.new_empty(())
     dlogits_ = logits.new_empty(N, C, S)
     _done = _run(
@@ -187,7 +187,7 @@ def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, z_weight, i
 
 
 def _takes_plain(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
 CrossEntropyZLossFunction = _AtOnce(

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b17071e1ad0b29084418ce69a526d5f27a225571ca7b32c3937d92d462f393df",
+    "c5fc43b76ff264c3dcf37a82b4dfcec7e3de1398bfd1e524bcf4eb31fcfd7a8c",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

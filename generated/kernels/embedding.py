@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bcbc9f7cb2c35864f85d117d06a6a98375ef718d91bd4784815478d0be8ed060",
+    "0661401a07978229900e7d59de36c0981a9e300c51575e3a3dd12973034b5f57",
     ("_forward",),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b486b411e060bea987332f7c15059080be44200bd758fa5325f821feedeee354",
+    "bb7504a61a775282c3fb85476bd5978602d1851556dc2688e39f78cd031623ae",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "09f09cd79064adbb5f6ce0554b4941cf002b1ec20d344d9ff6e855a864930626",
+    "bcbc66255e882cf0e344520bdfb77b6b2b01ffb3de69eee138b71587618ab3b4",
     ("_forward", "_backward", "FocalFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "18f8ce9c4f57c16732debf1e9e5dc8eb6a94d013d8827975bc8f99d699fbb24e",
+    "f2571f45caa862e40fed9fe512c6e1447c618ef113239726465d0059f55959bc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fcdf5dd763e0e11501eb31b24cabc282ff0654aedfe37978b6729829a44df580",
+    "d49f7975f997afc8fa66e8cdcb34b9c1a33e14c1e586645d67c9c9cd163018cc",
     ("_forward", "_backward", "FocalSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "36826fcc3780ec78a1db0482c543a13ad4e87556d4b7dd8dbabbeeab48c2306b",
+    "cad2ba766ffbba918012d1ed49042f936a615871f14be13959bbea316a3e8c6f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "14c4481e23199d5372c8316c99d7b194fefbc6b1185270de21d9e487af4799ce",
+    "8e13b4d8750bde34cc44fa98ab8e0a4d7407f132a9161a2fa50d07e7e32931f0",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c8bbee99a4a8373d96db14f81605637b22298161c7595186753cc6956ada17ca",
+    "4f077dfa7006827c589ac42ccea21fcac18fcab439d6013ee764955ac00c2dab",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1b10a1eb8b37103c7a4daa35d5c5ba107aa6e4703653f8742bf7168fe7dd9049",
+    "4d359762161ffa3e7ec5e3092acd866178a562b1366a95a5af6b39d23ebacf56",
     ("_forward", "_backward", "GroupNormFunction"),
 )
 _run = Kernels(__file__, {

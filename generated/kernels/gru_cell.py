@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "97be74a2e6440c7c1be2170ad1697a2dd862eebb3270215d6018d345dfab53fe",
+    "4c95fd5f33cc89822a560da66769f5d75aa628b75baf76f58ac115db7c30f64f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -31,10 +31,10 @@ _run = Kernels(__file__, {
 }).run
 GRUCellForward = _module.GRUCellForward
 GRUCellGradients = _module.GRUCellGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
     if not _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
         return _of._forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
@@ -112,7 +112,7 @@ def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     return GRUCellGradients(None, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
 ) -> GRUCellGradients:
@@ -167,7 +167,7 @@ def _backward(
     return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     if not _usable(x, h, weight_ih, weight_hh):
         return _of._plain_forward(x, h, weight_ih, weight_hh)
@@ -237,7 +237,7 @@ def _plain_backward_of_dh_dweight_ih_dweight_hh(
     return (None, dh, dweight_ih, dweight_hh, None, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
 ) -> tuple:

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "af0f58dd5274a583013c8afeb01a1e9fb70f3d976585a569925fe1358f2666be",
+    "c107718977bc7684adad178666c132691c59ce30815d1848910161c17982c5b1",
     ("_forward", "_backward", "HingeFunction"),
 )
 _run = Kernels(__file__, {

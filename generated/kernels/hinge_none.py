@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "98f7937ef3c238425f437f2fa02857b34d3274a80c525bd64fed9773bb4b2d91",
+    "a77a58fd489bbaa015b1c3c74b87a50bc0794b0777b3a002b3734ab2b0d4d4c0",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

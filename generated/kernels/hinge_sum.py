@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4065d0699d7ede694d7187b0ccc2429e2d18ccb276093686b5328810c4d01850",
+    "63d32dd4f36e303c29b6397bb109d6ff394e7cdf63d40d94ea7dd2745fc740da",
     ("_forward", "_backward", "HingeSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "177530a7fb40d17532cfbf256c5c85b4bd1f1f43fd0e462d389c22660967468e",
+    "277a7b6db99ad9f6f00bbe66901fc931232570cceddb4f77492646156a6e388e",
     ("_forward", "_backward", "HuberFunction"),
 )
 _run = Kernels(__file__, {

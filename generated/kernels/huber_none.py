@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "074e2716e4997e0a3fc4d9da25d6ddb1a05641bcc67f78ef65ce237afeeb0141",
+    "1733804645ec325f814b14842ef88c15d05b0ee303de23bd94f24157172887b0",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d93e436f91a1ab0a7997ba811dbfc8707e297ea1f95493f11274e3ca5990dc47",
+    "9e7e3cb65af824926804ff1178b14e26396e5f7cecb9ce524eca4495c4caca5d",
     ("_forward", "_backward", "HuberSumFunction"),
 )
 _run = Kernels(__file__, {

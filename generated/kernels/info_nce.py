@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0579fadb87690130bf24cf13c2fb6a96240e33a439b7ecaf2ebcc15f9874055c",
+    "346e6bfc946257f242ec7528303767b5748ee07f95073ec12c800747ac877926",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -29,10 +29,10 @@ _run = Kernels(__file__, {
 }).run
 InfoNCEForward = _module.InfoNCEForward
 InfoNCEGradients = _module.InfoNCEGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(queries, keys, temperature) -> InfoNCEForward:
     if not _usable(queries, keys):
         return _of._forward(queries, keys, temperature)
@@ -160,7 +160,7 @@ def _backward_of_dkeys(
     return InfoNCEGradients(None, dkeys)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(
     dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
     of_all_sum_scaled, temperature, needs,

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ee0d06392523dbe6c0bf36b7f6bf05f5a27f7ddbbb381ef7f260e73cbf50bb06",
+    "ae6976b5e3624ba70202f2fe97f7792f9d0d4cff055ce77349b607024b693b3f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "InstanceNormFunction"),
 )
 _run = Kernels(__file__, {

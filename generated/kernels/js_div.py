@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bd6864e280603b9fb2222e032e555b7581c32776c91233e5fbb7b992a8f79ec0",
+    "f10ea3a3b2e54c18d3ed63198bf33a2f2db07deb1998612498c5a360455a0207",
     ("_forward", "_backward", "JSDivFunction"),
 )
 _run = Kernels(__file__, {

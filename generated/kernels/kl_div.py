@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b4e6b3be8d5cfacc4bdf700099884c65ebfbf44001a6c9083c1c9a51c8f602c6",
+    "bd06b0107d997f764a752733b5896b66681d21fb64511d657eb34b244c06b723",
     ("_forward", "_backward", "KLDivFunction"),
 )
 _run = Kernels(__file__, {

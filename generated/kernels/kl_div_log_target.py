@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "82f61cdeb51837d3ce235e66319ee905b05c548f6deed583f43b3b34ad19e03d",
+    "a4d9960cdd5588c6c63ba24564e128d8b462dc833dda1dbe35ee5a47c9b4d83d",
     ("_forward", "_backward", "KLDivLogTargetFunction"),
 )
 _run = Kernels(__file__, {

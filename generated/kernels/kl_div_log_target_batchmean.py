@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7c322a639c1e524204069ed28f8376fceafc3c5febaaec50b96820d97b6de9c0",
+    "506765e37989b686f406350e2aaf172cda55501f9b8a2238ce7744e7660ceb8c",
     ("_forward", "_backward", "KLDivLogTargetBatchmeanFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "30d12f92da5970bebf2c4f2b8b77bc58c338d3cb63632e7d9c9fb3e833d8f06b",
+    "b7ff85c0863761e5ecad65033e755b1be87971928e804e8cff64cbcc0cf34b9a",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3253254a4a227e30402059451e08bf96e3aa9bcf2fee0c930ec4feb1fd3aff92",
+    "438ea98113d86d095f103da146b198fe109b613bd94f83eccf05af5fc61e3f3e",
     ("_forward", "_backward", "KLDivLogTargetSumFunction"),
 )
 _run = Kernels(__file__, {

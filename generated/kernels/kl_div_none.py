@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ced09bc45455f54cc5ab4225b4f961f899b64a69872e5895c62d250a50ad2418",
+    "cea2a31a6b3c03b18070020f13b872c03b3b283f72c9cb8e0e25e77b7e7b083f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

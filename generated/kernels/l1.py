@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4e6a182792f958275adc35fdbda584ab3be1a29f1b3aaec15be15eae88457c8d",
+    "6d7d40bf648436815240ad0fff99bd5ff63544d566afb24ba0a4d8bcd303b483",
     ("_forward", "_backward", "L1Function"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9028682d13290da3bd45f909a7c0cca9c00ee00594bf4a18e407924405e8563b",
+    "6ef88c4ed2283bddb0020bf722c7f961e976cca7174561dab57b9de4753e8b9c",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "34092d308a405e4aa93b15128d375b8823f278da962ad71c8c77e9e50343742e",
+    "5e9617727132e41aa3ed1ca9a46813569e5ca862340226ad20e3021fe1b1e2ff",
     ("_forward", "_backward", "L1SumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c637bec3e4ba762f58dbbb15a67e0739f9143694016f742b62b9f75bac53eef8",
+    "0967ddefa2a564f919d6a9fd0a86d4c23077209c51dc41dc759b05ca41e36845",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

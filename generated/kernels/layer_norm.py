@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3f5b7fce2ea57a871a7e28888415e286838cf08d12091d85a3b3ef787287cca9",
+    "158bbea05b3e3cf3351be9f969590b7fc9d9f84e27da0f865b6cdd35c7204bf1",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "LayerNormFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "881b124b5736386b8ac3aeaa7d1d4a542202575d44759eb232fc3f058b4cb18b",
+    "f45c84275580450c4e36d57fb1e14bbfd1f3021abeba5e9e2bb0fb7fb2c59147",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a522cf9c45d0ac98238674175cce471b0cc255db759b65931c41a3a2f7d57b48",
+    "77768f99cd3f5d1564e4e7748e5ed291436858a31c748bdcefca29dbce196b77",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -25,10 +25,10 @@ _run = Kernels(__file__, {
 }).run
 LinearForward = _module.LinearForward
 LinearGradients = _module.LinearGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, weight, bias) -> LinearForward:
     if not _usable(x, weight, bias):
         return _of._forward(x, weight, bias)
@@ -68,7 +68,7 @@ def _backward_of_dweight_dbias(dy, x, weight, needs):
     return LinearGradients(None, dweight, dbias)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x, weight, needs) -> LinearGradients:
     if not _usable(dy, x, weight):
         return _of._backward(dy, x, weight, needs)

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2eb3149ea7e79d0f9d3f998c41d5bf45112963db143247af4cffcaae2c584089",
+    "156a92497d74fda1ca95e9da42f82f2a5283bbf32a3e1c6ee2867d40fd3aebe7",
     ("_forward", "_backward", "LogCoshFunction"),
 )
 _run = Kernels(__file__, {

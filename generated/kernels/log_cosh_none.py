@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "95a291b32beb0fa730a947b05ad69c39924eff77280f22a9b6d9560e6998aca5",
+    "0d547c170194d147f04f28f33033d17d90ca895aaadf2cd6855a12e0b9da58cc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

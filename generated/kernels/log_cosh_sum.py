@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "025fe304af9dd9ac46e7d35b7c7dfecba1b06374642bc206e9fca25b591e14b4",
+    "4f8b872972c86a6d3cd19ef35976dc2060e5ebb75b30afba8096e3113f088ce6",
     ("_forward", "_backward", "LogCoshSumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d6cd4edd1250284428af32e89b252669c0546dd289c86ff9ab090e99db6cb746",
+    "dbbdedeaa5b1e3ae61eea73098b86ada8afdcb6f37523a9f8bf62c6e225bb648",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3c1a3db4d7c1536481d58f7d4d128ee7a58605613fa4bd615b213f6084f0ecf7",
+    "10a5f2d7ee23f350c49a9c3e8cef3e7284451e0e5204764ff62433432c147954",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "09aa17cafff7f793fd475e255a8ce79b0551d834023ee0d921589f4a6a563807",
+    "69bc9917dd8175aa5548b48e32f89739a4a1e28a0fe0fc12ea53f5912eca2252",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -27,10 +27,10 @@ _run = Kernels(__file__, {
 }).run
 LSTMCellForward = _module.LSTMCellForward
 LSTMCellGradients = _module.LSTMCellGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward:
     if not _usable(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
         return _of._forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
@@ -103,7 +103,7 @@ def _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     return LSTMCellGradients(None, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
     if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
         return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
@@ -145,7 +145,7 @@ def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LS
     return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     if not _usable(x, h, c, weight_ih, weight_hh):
         return _of._plain_forward(x, h, c, weight_ih, weight_hh)
@@ -205,7 +205,7 @@ def _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
     return (None, dh, dc, dweight_ih, dweight_hh, None, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
     if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
         return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9f3cb9892bc48607b4d10595f2d89fb5d5e551190f55cd586e3b16175daed928",
+    "206969a33f26713e2a3861eda9ab913e93200cc5fef7b7effa39c5b3d0b843bd",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -30,10 +30,10 @@ _run = Kernels(__file__, {
 }).run
 MaskedAttentionForward = _module.MaskedAttentionForward
 MaskedAttentionGradients = _module.MaskedAttentionGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(query, key, value, mask, scale) -> MaskedAttentionForward:
     if not _usable(query, key, value, mask):
         return _of._forward(query, key, value, mask, scale)
@@ -116,7 +116,7 @@ def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
     return MaskedAttentionGradients(None, dkey, dvalue)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, query, key, value, probs, scale, needs) -> MaskedAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8ad244e488ad7d8faf2800cb33286b2b6be2f2181143650a1a6abd07312909e1",
+    "c8aee0ef303cdc330e82b0850ed071660d735f7b782744eaeab50f11894ffd33",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c8288232e7417af266ab258acd539f8cbf3d73df00d7c26c719b6cf66d24dfb5",
+    "a85d4e6299818481839a63fa5644d52761aa45981fa309414c8a24ce1a7690ee",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

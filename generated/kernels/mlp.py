@@ -18,7 +18,7 @@ from ._training import TrainingStep
 
 _of = Original(
     _module,
-    "fb449b4c5e8fce79cae161135af6eb7117b1ecba73b04b4e47933d9b38f11d43",
+    "4a38449833e71e7b0b72ec462969269404843370c670bea57152075a844b6f7e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -32,11 +32,10 @@ _run = Kernels(__file__, {
 }).run
 MLPForward = _module.MLPForward
 MLPGradients = _module.MLPGradients
-_index_added = _module._index_added
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPForward:
     if not _usable(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias):
         return _of._forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
@@ -123,7 +122,7 @@ def _backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
     return MLPGradients(None, dW1, db1, dW2, db2, dbngain, dbnbias)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(
     dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
 ) -> MLPGradients:
@@ -176,7 +175,7 @@ def _backward(
     if not _done:
         return _of._backward(*_given)
     dembcat = dhprebn @ W1.mT
-    dC = _index_added(
+    dC = _runtime.index_added(
         dloss.new_zeros(V, E),
         contexts.flatten(),
         dembcat.reshape(contexts.numel(), E),

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "75a3059a2cefee8dc687bce601096bbac59c5bc62f0e3c64275cc68ad9a1c92e",
+    "29b781c15e6c8c21402fb2dad3ff0fd6ebfffeaf1795ee3bd7faff6747313fd5",
     ("_forward", "_backward", "MSEFunction"),
 )
 _run = Kernels(__file__, {

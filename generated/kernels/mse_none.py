@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8c4e62bcd6191164c12625fd0e141f40bd18d9e8d478d4de9ffb7bbce5f1f9aa",
+    "bac13a121d73872ad2879b31ca5e51a91f79209606bc4e8ca70cdd14747b0a0f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

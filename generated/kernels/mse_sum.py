@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ca10def9f53b86ebd2b28ab3da643da862b9d9b587c1a9414f4d18bfa34f6670",
+    "d8818fbb2ee4817790517d08db018d16466a809804452d4cc4d95a43bd605866",
     ("_forward", "_backward", "MSESumFunction"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3d5dab2efd01632105d4e3838682c636b00a24a6061657931ddb5f3415d41260",
+    "b3762de3165cbd3789f66cce32335653331e3abc4dda4657b6a1bf38c085eaf5",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLFunction"),
 )
 _run = Kernels(__file__, {
@@ -28,8 +28,8 @@ _run = Kernels(__file__, {
 }).run
 NLLForward = _module.NLLForward
 NLLGradients = _module.NLLGradients
-_all_count = _module._all_count
-_split_label = _module._split_label
+_inputs = _module._inputs
+_runtime = _module._runtime
 
 
 def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
@@ -41,7 +41,7 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
     S = logprobs.shape[2]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     counted_sum_2 = logprobs.new_empty(())
     loss = logprobs.new_empty(())
     _done = _run(
@@ -91,7 +91,7 @@ def _loss_and_dlogprobs(logprobs, labels, weight, ignore_index):
     S = logprobs.shape[2]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     loss = logprobs.new_empty(())
     dlogprobs_ = logprobs.new_empty(N, C, S)
     _done = _run(
@@ -154,7 +154,7 @@ def _plain_loss_and_dlogprobs(logprobs, labels, weight, ignore_index):
 
 
 def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
-    return weight is None and _all_count(labels, ignore_index, logprobs.shape[1])
+    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
 
 
 NLLFunction = _AtOnce(

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bd116298fdedb7bfc5eb0aff899ec194fc7120730790e3e3001e8af1ba512b99",
+    "ad45146745485e54a4e1e8804e936c77d1daa2b29ed0e069101eb04e2d3cf440",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -25,7 +25,7 @@ _run = Kernels(__file__, {
 }).run
 NLLNoneForward = _module.NLLNoneForward
 NLLNoneGradients = _module.NLLNoneGradients
-_split_label = _module._split_label
+_inputs = _module._inputs
 
 
 def _forward(logprobs, labels, weight, ignore_index) -> NLLNoneForward:
@@ -37,7 +37,7 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLNoneForward:
     S = logprobs.shape[2]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     losses = logprobs.new_empty(N, S)
     _done = _run(
         "forward",

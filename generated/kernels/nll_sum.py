@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "33d3c87d4d1e856d2a8502327266933081bf9d87ddf4b2eb354bf778bffb9537",
+    "dfbec1b92b31c50c9d7f4a632c8cc9975e7536621e9cc64676c849e5fcb49032",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLSumFunction"),
 )
 _run = Kernels(__file__, {
@@ -28,8 +28,8 @@ _run = Kernels(__file__, {
 }).run
 NLLSumForward = _module.NLLSumForward
 NLLSumGradients = _module.NLLSumGradients
-_all_count = _module._all_count
-_split_label = _module._split_label
+_inputs = _module._inputs
+_runtime = _module._runtime
 
 
 def _forward(logprobs, labels, weight, ignore_index) -> NLLSumForward:
@@ -41,7 +41,7 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLSumForward:
     S = logprobs.shape[2]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     loss = logprobs.new_empty(())
     _done = _run(
         "forward",
@@ -89,7 +89,7 @@ def _loss_and_dlogprobs(logprobs, labels, weight, ignore_index):
     S = logprobs.shape[2]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     loss = logprobs.new_empty(())
     dlogprobs_ = logprobs.new_empty(N, C, S)
     _done = _run(
@@ -152,7 +152,7 @@ def _plain_loss_and_dlogprobs(logprobs, labels, weight, ignore_index):
 
 
 def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
-    return weight is None and _all_count(labels, ignore_index, logprobs.shape[1])
+    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
 
 
 NLLSumFunction = _AtOnce(

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1c2e74923bf81bf03c2d618d8103e9ae7ccab4c6f1e3b2f27fa81d85bd4fc1cc",
+    "c65b7c524d55d5012597dc4b912f105ab6b07f3e485d7aee0d92d50ec1d4de3c",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "91dc383ddb38bd3007327fa942b6c03ab5eb70f537f47dd583ae3de65bf2a143",
+    "5b20b414fec0e9ae7d982ad6be45c48ff32cb58b3c89512058b57d1d4e4d7ae3",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

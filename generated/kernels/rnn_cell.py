@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "262d5b13b76fb8831a457888d04d739c2059a17da568cce293d33ce5de06288c",
+    "53616b23d3f793db9bc6d96aaa84de6a9e2c488127f2f1596281a8040bbd22cc",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -27,10 +27,10 @@ _run = Kernels(__file__, {
 }).run
 RNNCellForward = _module.RNNCellForward
 RNNCellGradients = _module.RNNCellGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
     if not _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
         return _of._forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
@@ -81,7 +81,7 @@ def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     return RNNCellGradients(None, dh, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
     if not _usable(dy, x, h, weight_ih, weight_hh, y):
         return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
@@ -106,7 +106,7 @@ def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
     return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     if not _usable(x, h, weight_ih, weight_hh):
         return _of._plain_forward(x, h, weight_ih, weight_hh)
@@ -140,7 +140,7 @@ def _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, 
     return (None, dh, dweight_ih, dweight_hh, None, None)
 
 
-@_uncast
+@_runtime.uncast
 def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     if not _usable(dy, x, h, weight_ih, weight_hh, y):
         return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "772b1ab9d8d416c3ee977ccb412d8a9177af57baaf8c78a07af8060c9b9fdb8a",
+    "b8ba9b6444032711ac11122997fdf58d8b8aad4bb49eeca4afc386bdcdbddf02",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -30,10 +30,10 @@ _run = Kernels(__file__, {
 }).run
 ScaledDotProductAttentionForward = _module.ScaledDotProductAttentionForward
 ScaledDotProductAttentionGradients = _module.ScaledDotProductAttentionGradients
-_uncast = _module._uncast
+_runtime = _module._runtime
 
 
-@_uncast
+@_runtime.uncast
 def _forward(query, key, value, scale) -> ScaledDotProductAttentionForward:
     if not _usable(query, key, value):
         return _of._forward(query, key, value, scale)
@@ -116,7 +116,7 @@ def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
     return ScaledDotProductAttentionGradients(None, dkey, dvalue)
 
 
-@_uncast
+@_runtime.uncast
 def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)

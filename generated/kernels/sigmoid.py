@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "39c914cfde71c8a8f74cb56d42b334a23fc5f3ef1e96c0104439caf9bd93769e",
+    "9e4ac9cba22d8b51b4f9c0f39e39aaa1388281e2a6a427f41530cb88005400a0",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

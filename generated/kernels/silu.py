@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c76b0ae9a8ec98dfbefc3529fe3ddfebcb1fe59d0a9479a8a49fb26fcae16abf",
+    "fe3ba2c37f1a5f99f03a355a5dab9a6b65aee1c920febe3a16f76f6ae8fc91c9",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d4a85fca4a8a76aa7c5e34f1a210b1004b19a51981459e35f8aa08dfcb5be3f7",
+    "67b58df133f87ae58ab57c9ad04bffa192837143889664001866f38bcce8e8d4",
     ("_forward", "_backward", "SmoothL1Function"),
 )
 _run = Kernels(__file__, {

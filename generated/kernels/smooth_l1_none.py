@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f99a1c9b15d0cf5d6ff12cb01ce27a3e8bc781764871951997561c95b8cf9490",
+    "a58790a2b6c4481778b448ad638d383c5e3f40b20cba04b39b14a9dcc52f1853",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

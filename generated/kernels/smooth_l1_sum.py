@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "3c96ece917ccafaf070f35233f19665c9054a0faf099393d7a23ab95c75f9c61",
+    "fdadac41c57be2c6f37e7bc59048d5affe6019662750ef283a29a68720dbb8bd",
     ("_forward", "_backward", "SmoothL1SumFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "019a1ba52a602f2f0e0142536b0db3278cf9ef4760ae4259a3b0299850b49989",
+    "91df8d76e6a2eeca63fe7ec14037ee72dff6a1d8362286979c83a4d54891f6aa",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1517c2f7d34d7d5a63971e6a17e8cc8ff964aed9e824b6d0a0e94693365f747f",
+    "eabdbd702787765751ca2becdc12c2ec76a3198603ac20af94bbfe9ab869c5e2",
     ("_forward", "_backward", "SoftmaxNLLFunction"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6a683a9f8319bc5e8d92c9c2dca67632c2d972409d2aa47b4dbc46eb5b01c823",
+    "7d5ab1dfef98037891a0f35da2b7775939b80984d30062ca770e7b6f7651089f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

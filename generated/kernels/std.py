@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "311d410315d9358823abd8fa9ded3dfc234cd4e411f5811fd5fcec8e418e9a45",
+    "555747d40de545ab970dd4488fcd8d9997b19d1f28717831afd93da8c93012c1",
     ("_forward", "_backward", "StdFunction"),
 )
 _run = Kernels(__file__, {

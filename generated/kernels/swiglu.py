@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0fb6250496fdfc3f5cc01619374b4257d9160aa8d1a1c9c5b2a6f96da74f005d",
+    "c2bd9f06639472e2e54d37eaa05415bfca2b7aa927cc369d3323d61b458b985c",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2b9b629106c8ec94be2bb807452bcaa9f19c511f9928719b2b9d9745672e1617",
+    "e555c394764c8072035e1a46092de9509471c1f58979a3538c82a22b0cfa02b9",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

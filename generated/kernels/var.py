@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "e58c13ce1b440dce49c6f57226e44deb7d8633c67d34ba7b598b439e0ca05919",
+    "5f6a470fd381029edf73258407f6d887bfa87e9d882d1a8b669bb75c3408aff2",
     ("_forward", "_backward", "VarFunction"),
 )
 _run = Kernels(__file__, {

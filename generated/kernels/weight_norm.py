@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "98476f807a7b9d2687be715a94cb19b9b26c75dacd7fecaba0ad5e90242f5a4f",
+    "8e90fc126be6d04d5e51882eb92b3a065931afd54f6efc2552b542799b07d3cb",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -18,6 +18,7 @@ from torch import Tensor
 from codegen.program import Program
 from codegen.targets.cpp.training import batch_axis
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_difference_of
+from codegen.targets.torch.target import RUNTIME, runtime
 from codegen.writing import ENDS
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
@@ -87,6 +88,7 @@ def _imported(
             (folder / file).write_text(content)
         (folder.parent / "__init__.py").write_text("")
         (folder.parent / f"{name}.py").write_text(text)
+        (folder.parent / RUNTIME).write_text(runtime())
         sys.path.insert(0, place)
         try:
             importlib.invalidate_caches()

@@ -16,7 +16,6 @@ from codegen.program import Program
 from codegen.targets.cpp.functions import Written, functions_of
 from codegen.targets.cpp.kernels import Kernel
 from codegen.targets.cpp.training import Training, call_of, training_of
-from codegen.targets.torch.target import CALLED, IMPORTS
 from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
 
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
-USED = {part: line for part, line in IMPORTS.items() if part} | {"torch.": "import torch"}
+USED = {"math.": "import math", "torch.": "import torch"}  # by what a text holds
+CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
 OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
 # What all kernels share, by the names of the files beside them.
 RUNTIME = {

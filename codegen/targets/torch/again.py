@@ -26,7 +26,7 @@ class DifferentiatedAgain(LineByLine):
         returned = [f"{inputs} = ctx.saved_tensors"]
         called = self.either(self._behind_called, "")
         if self.third:
-            how = f"if torch.is_grad_enabled() and not _in_plain_torch({upstream}):"
+            how = f"if torch.is_grad_enabled() and not _runtime.in_plain_torch({upstream}):"
             again = self.either(self._behind_applied, "    ")
             called = [how, *again, "else:", *(f"    {line}" for line in called)]
         said = "The closed form where it is differentiated again."
@@ -125,4 +125,4 @@ class DifferentiatedAgain(LineByLine):
         known = "ctx.plain, " * (self.plain is not None)
         known += f"ctx.needs_input_grad[{k} :], ctx.numbers"
         arguments = f"{known}, {pair.vectors(self)}, {upstream}, *saved"
-        return [f"gradients = _applied({self.program.title}Behind, {arguments})"]
+        return [f"gradients = _runtime.applied({self.program.title}Behind, {arguments})"]

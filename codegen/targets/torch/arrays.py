@@ -147,7 +147,7 @@ class Arrays:
             source = f"{source}.flatten(0, {rank - 1})"
         index = f"{index}.flatten()" if rank > 1 else index
         shape = self.shape(value.dims)
-        return f"_index_added({self.like}.new_zeros({shape}), {index}, {source})", ATOM
+        return f"_runtime.index_added({self.like}.new_zeros({shape}), {index}, {source})", ATOM
 
     def _Expand(self, value: arrays.Expand):
         if self.is_number(value.operand):

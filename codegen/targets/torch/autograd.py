@@ -43,7 +43,7 @@ class Autograd(DifferentiatedAgain):
             tuple(broken(line, WITHIN) for line in self.returned("result.")),
             tuple(broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {in_tuple(gradients)}", WITHIN),
-            ("@_for_batches",) * self.composed,
+            ("@_runtime.for_batches",) * self.composed,
             self.behind_the_backward(),
             self.transformed(),
             self.line_by_line(),
@@ -65,7 +65,7 @@ class Autograd(DifferentiatedAgain):
         if not self.any_order:
             return [function]
         other = f"{self.apply} = {self.program.title}Transformed.apply"
-        active = "torch._C._are_functorch_transforms_active()"
+        active = "_runtime.transforms_active()"
         return [f"if {active}:\n        {other}\n    else:\n        {function}"]
 
     def transformed(self) -> tuple[Transformed, ...]:
@@ -152,8 +152,9 @@ class Autograd(DifferentiatedAgain):
                 known += f"ctx.needs_input_grad, ctx.numbers, {upstream}, *cotangents, *saved"
                 again = "any(c is not None for c in cotangents) and torch.is_grad_enabled()"
                 tensors = "*filter(torch.is_tensor, cotangents)"
-                lines += [f"if {again} and not _in_plain_torch({tensors}):"]
-                lines += [f"    gradients = _applied({self.program.title}Pullback, {known})"]
+                lines += [f"if {again} and not _runtime.in_plain_torch({tensors}):"]
+                function = f"{self.program.title}Pullback"
+                lines += [f"    gradients = _runtime.applied({function}, {known})"]
             way = "elif" if self.third else "if"
             lines += [f"{way} any(c is not None for c in cotangents):"]
             lines += self.either(
@@ -164,12 +165,12 @@ class Autograd(DifferentiatedAgain):
             lines += [f"if {upstream} is None:"]
         lines += [
             f"    return (None,) * {count}",
-            f"elif torch.is_grad_enabled() and not _in_plain_torch({upstream}):",
+            f"elif torch.is_grad_enabled() and not _runtime.in_plain_torch({upstream}):",
         ]
         if self.any_order:
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
-            lines += [f"    gradients = _applied({gradient}, {known}, {upstream}, *saved)"]
+            lines += [f"    gradients = _runtime.applied({gradient}, {known}, {upstream}, *saved)"]
         else:
             lines += ["    raise NotImplementedError(_REFUSAL)"]
         lines += ["else:"]
@@ -213,7 +214,7 @@ class Autograd(DifferentiatedAgain):
         tests += [f"{name} == 0" for name in plain.zero]
         for step in plain.counting:
             lengths = "".join(f", {printer.text(length)}" for length in step.lengths)
-            tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
+            tests.append(f"_runtime.all_count({step.name}, {IGNORE_INDEX}{lengths})")
         return " and ".join(tests)
 
     def plain_applied(self) -> list[str]:

@@ -53,9 +53,9 @@ class _OfText(InspectLoader):
 
 
 def load(text: str, name: str) -> ModuleType:
-    """The generated module with this text, under a name of its own."""
+    """The generated module with this text, under a name of its own, beside the runtime."""
     loader = _OfText(text)
-    module = module_from_spec(spec_from_loader(f"gradform_check_{name}", loader))
+    module = module_from_spec(spec_from_loader(f"{__package__}.checked_{name}", loader))
     loader.exec_module(module)
     return module
 

@@ -55,10 +55,10 @@ class Checks:
         asked = [f'"{name}"', name, f'"{words}"', shape]
         lines, dtype = [], self.around.dtype
         if step.kind == "index":
-            lines.append(f'{name} = _index("{name}", {name})')
+            lines.append(f'{name} = _inputs.index("{name}", {name})')
             dtype = "torch.int64"
         elif step.kind == "number":
-            lines.append(f'{name} = _as_number("{name}", {name}, {self.around.dtype})')
+            lines.append(f'{name} = _inputs.as_number("{name}", {name}, {self.around.dtype})')
             dtype = f"{name}.dtype"
         asked += [dtype] * (step.kind != "first") + ["True"] * (step.kind == "saved")
         if self.around.hurried:
@@ -103,7 +103,7 @@ class Checks:
 
     def _Spread(self, step: steps.Spread) -> str:
         shape = self._expected(step.dims, (True,) * len(step.dims))
-        return self._if_there(step, f"{step.name} = _spread({step.name}, {shape})")
+        return self._if_there(step, f"{step.name} = _runtime.spread({step.name}, {shape})")
 
     def _if_there(self, step: steps.Fits | steps.Spread, line: str) -> str:
         if not step.optional:
@@ -126,15 +126,15 @@ class Checks:
 
     def _ReadShape(self, step: steps.ReadShape) -> str:
         dims = self.around.dims[step.axes]
-        line = f'{dims} = _shape("{step.name}", {step.name})'
+        line = f'{dims} = _inputs.shape("{step.name}", {step.name})'
         return f"{line}\n    {step.name} = math.prod({dims})"
 
     def _InSingle(self, step: steps.InSingle) -> str:
         names, comma = ", ".join(step.tensors), "," * (len(step.tensors) == 1)
         if step.mixed:
-            return broken(f"{names}{comma} = _single({names})")
-        line = f"{names} = {names}.float()" if comma else f"{names} = _single({names})"
-        return f"if {self.around.dtype} in HALF:\n        {broken(line, MORE)}"
+            return broken(f"{names}{comma} = _runtime.single({names})")
+        line = f"{names} = {names}.float()" if comma else f"{names} = _runtime.single({names})"
+        return f"if {self.around.dtype} in _runtime.HALF:\n        {broken(line, MORE)}"
 
     def _MergeDims(self, step: steps.MergeDims) -> str:
         lines = [f"if len({self.around.dims[step.name]}) != 1:"]
@@ -146,7 +146,7 @@ class Checks:
             comma = "," * (len(names) == 1)
             own = ", ".join(names)
             lines.append(
-                "        " + broken(f"{own}{comma} = _merged({first}, {last}, {own})", MORE)
+                "        " + broken(f"{own}{comma} = _runtime.merged({first}, {last}, {own})", MORE)
             )
         return "\n".join(lines)
 
@@ -178,7 +178,7 @@ class Checks:
 
     def _InRange(self, step: steps.InRange) -> str:
         lengths = ", ".join(self.text(length) for length in step.lengths)
-        return f'_in_range("{step.name}", {step.name}, {lengths})'
+        return f'_inputs.in_range("{step.name}", {step.name}, {lengths})'
 
     def _Fill(self, step: steps.Fill) -> str:
         number, shape = self.text(step.value.operand), self.shape(step.value.dims)
@@ -192,8 +192,8 @@ class Checks:
         return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
 
     def _Numeric(self, step: steps.Numeric) -> str:
-        kinds, convert = ("int", "_whole") if step.whole else ("(float, int)", "_number")
-        number = f'{step.name} = {convert}("{step.name}", {step.name})'
+        kinds, convert = ("int", "whole") if step.whole else ("(float, int)", "number")
+        number = f'{step.name} = _inputs.{convert}("{step.name}", {step.name})'
         return f"if not isinstance({step.name}, {kinds}):\n        {number}"
 
     def _Within(self, step: steps.Within) -> str:
@@ -229,7 +229,7 @@ class Checks:
             if isinstance(dim.axis, Axes):
                 dims = self.around.dims[self.size(dim)]
                 lengths = f"[1] * len({dims})" if dim.one else dims
-                return f"_restored({name}, {place}, {lengths})"
+                return f"_runtime.restored({name}, {place}, {lengths})"
         return name
 
     # -- shapes -----------------------------------------------------------------
@@ -286,7 +286,7 @@ def _condition(wrong: list[str]) -> str:
 
 
 def _call(arguments: list[str], margin: int) -> str:
-    line = f"_fits({', '.join(arguments)})"
+    line = f"_inputs.fits({', '.join(arguments)})"
     if len(line) + margin + 4 <= LONGEST:
         return line
     return broken(line, " " * margin)

@@ -78,7 +78,7 @@ class ChunkedPage(ShardedPair):
         output, layout = function.results[0], program.backward.parameters[0].layout
         place = self.length_of(function, self.axis)
         like = next(p.name for p in function.parameters if self.always_there(p))
-        lines = [f'_without_gradient("{name}", {name})' for name in self.of_role("given")]
+        lines = [f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")]
         lines += [
             self.prepared,
             f'{over} = _Chunks("{program.name}", {like}, {place}, chunk)',

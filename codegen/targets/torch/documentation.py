@@ -12,6 +12,7 @@ from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from derive.notation.definition import IGNORE_INDEX
 
+COMMON = "What holds for all functions, their arguments, dtypes and transforms: _runtime.py."
 WIDTH = 96  # of a line in the module, 100, without the indentation that lists have
 
 
@@ -92,21 +93,8 @@ def edges(program: Program) -> tuple[str, ...]:
     found += [f"{line}." for line in program.unsafe]
     found += [*_labels(program), *_arguments(program)]
     given = _of_role(program, "given")
-    numbers = _of_role(program, "scalar")
-    found += [
-        f"TypeError where {' or '.join(numbers)} is no number of Python's or numpy's, as a tensor."
-    ] * bool(numbers)
     found += [f"RuntimeError where {name} requires a gradient: it has none." for name in given]
-    kinds = "TypeError for inputs that are not floating point, or not all of one format"
-    if given:
-        kinds += f", where {' and '.join(given)} may be of any that the one computed in holds"
-    return (
-        *found,
-        f"{kinds}; ValueError for shapes that do not fit.",
-        "float16 and bfloat16 are computed in float32, and rounded once at the end; under "
-        "torch.autocast nothing changes.",
-        *_orders(program),
-    )
+    return (*found, *_orders(program), COMMON)
 
 
 def _labels(program: Program) -> list[str]:
@@ -154,9 +142,7 @@ def _orders(program: Program) -> tuple[str, ...]:
         return (
             "Derivatives of any order: the first by the closed form, higher ones, and what "
             "torch.func asks for, by autograd, line by line, for which the inputs are kept: "
-            f"second derivatives have no closed form here ({safe(program.without_second)}). Under "
-            "torch.compile NotImplementedError where a gradient is asked for with "
-            "create_graph=True.",
+            f"second derivatives have no closed form here ({safe(program.without_second)}).",
         )
     pairs = [program] if program.plain is None else [program, program.plain]
     if not all(pair.second for pair in pairs):
@@ -164,14 +150,7 @@ def _orders(program: Program) -> tuple[str, ...]:
             "NotImplementedError where a gradient is differentiated again, as its second "
             f"derivatives were not proved: use {plain}, for autograd to any order.",
         )
-    orders = "second and third by the closed forms" if program.second.third else ""
-    closed = orders or "second by the closed form"
-    return (
-        f"Derivatives of any order: the {closed} above, higher ones by autograd "
-        "through its lines, by torch.func as by torch.autograd. Forward mode, and transforms that "
-        f"torch.compile compiles, go through {plain}; under torch.compile NotImplementedError "
-        "where a gradient is asked for with create_graph=True.",
-    )
+    return (f"Forward mode, and transforms that torch.compile compiles, go through {plain}.",)
 
 
 def _of_role(program: Program, role: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class Functions:
         kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
         layouts = layouts_in(function)
         returned = f" -> {function.result_class}:"
-        uncast = "@_uncast\n" * (not core and self.multiplies_matrices(function))
+        uncast = "@_runtime.uncast\n" * (not core and self.multiplies_matrices(function))
         return PrintedFunction(
             function.summary,
             uncast + wrapped(f"def {function.name}", self.arguments(function), returned),
@@ -94,7 +94,7 @@ class Functions:
         tuple, if it is given.
         """
         arguments = [*(p.name for p in function.parameters), *more]
-        uncast = "@_uncast\n" * self.multiplies_matrices(function)
+        uncast = "@_runtime.uncast\n" * self.multiplies_matrices(function)
         kind = "tuple" if returned else function.result_class
         last = wrapped(f"return {function.result_class}", function.results, indent=4)
         if returned:

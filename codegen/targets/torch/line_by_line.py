@@ -10,7 +10,7 @@ from codegen.targets.torch.pairs import Pairs
 from codegen.targets.torch.printed import DifferentiatedByLine
 from codegen.targets.torch.wrapping import WITHIN, in_tuple
 
-ACTIVE = "torch._C._are_functorch_transforms_active()"
+ACTIVE = "_runtime.transforms_active()"
 
 
 class LineByLine(Pairs):
@@ -30,7 +30,7 @@ class LineByLine(Pairs):
     @property
     def seen_through(self) -> str:
         """When the function is its statements."""
-        return "_in_plain_torch()" + f" or {ACTIVE}" * self.by_lines
+        return "_runtime.in_plain_torch()" + f" or {ACTIVE}" * self.by_lines
 
     def kept_numbers(self) -> list[str]:
         """The line that keeps the other arguments."""
@@ -54,7 +54,7 @@ class LineByLine(Pairs):
                 f"[{', '.join(arguments)}]",
                 f"{lines_to_differentiate(self.program).name}(*arguments).{forward.results[0]}",
                 f"[{', '.join(f'gradients[{places[name]}]' for name in backward.results)}]",
-                "@_uncast\n" * self.multiplies_matrices(self.program.atoms),
+                "@_runtime.uncast\n" * self.multiplies_matrices(self.program.atoms),
             ),
         )
 
@@ -62,7 +62,7 @@ class LineByLine(Pairs):
         """The gradients of the inputs, and how they are differentiated again."""
         upstream = self.program.backward.parameters[0].name
         count = len(self.program.forward.parameters)
-        seen = f"_in_plain_torch({upstream}) or {ACTIVE}"
+        seen = f"_runtime.in_plain_torch({upstream}) or {ACTIVE}"
         known = f"ctx.needs_input_grad, ctx.others, {upstream}, *tensors"
         kept = len(self.kept)
         return [

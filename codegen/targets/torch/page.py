@@ -24,7 +24,7 @@ class Page(Autograd):
         lines = lines_to_differentiate(program).name
         through = f"return {lines}({self.inputs}).{output}.to({first}.dtype)"
         lines = [
-            *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
+            *(f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")),
             f"if {self.seen_through}:\n        {broken(through, WITHIN)}",
             self.prepared,
             *self.applied(),

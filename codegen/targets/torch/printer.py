@@ -73,12 +73,12 @@ class Printer(Checks, Arrays):
     def _SplitLabel(self, step: steps.SplitLabel) -> str:
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
         arguments = f'"{step.name}", {step.name}, {step.ignored}, {self.like}.dtype{sizes}'
-        return f"{step.name}, {step.kept} = _split_label({arguments})"
+        return f"{step.name}, {step.kept} = _inputs.split_label({arguments})"
 
     def _AddAt(self, step: steps.AddAt) -> str:
         if isinstance(step.index, values.Number):
             place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
-            return f"{step.name} = _added_at({step.name}, {place})"
+            return f"{step.name} = _runtime.added_at({step.name}, {place})"
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
@@ -86,7 +86,7 @@ class Printer(Checks, Arrays):
             value = self.text(arrays.Expand(step.value.operand, dims=dims))
         else:
             value = f"{self.tight(step.value)}.unsqueeze({at})"
-        return f"{step.name} = _scatter_added({step.name}, {step.along}, {index}, {value})"
+        return f"{step.name} = _runtime.scatter_added({step.name}, {step.along}, {index}, {value})"
 
     # -- values ---------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class ShardedPair(ShardedPage):
         tests += [f"{name} == 0" for name in plain.zero]
         for step in plain.counting:
             lengths = "".join(f", {printer.text(length)}" for length in step.lengths)
-            tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
+            tests.append(f"_runtime.all_count({step.name}, {IGNORE_INDEX}{lengths})")
         return " and ".join(tests)
 
     def plain_pair(self) -> tuple[Core, ...]:

@@ -223,7 +223,7 @@ class ShardedPage(Functions):
     def one_core(self, function: Function, name: str, returned: Sequence[str] = ()) -> Core:
         core = self.core(function, name, returned=returned)
         arguments = [*self.over.values(), *(p.name for p in function.parameters)]
-        uncast = "@_uncast\n" * self.multiplies_matrices(function)
+        uncast = "@_runtime.uncast\n" * self.multiplies_matrices(function)
         kind = "tuple" if returned else function.result_class
         return Core(
             uncast + wrapped(f"def {name}", arguments, f" -> {kind}:"),
@@ -255,7 +255,7 @@ class ShardedPage(Functions):
         arguments = [f"{group}=None" for group in self.group.values()]
         given = ", ".join([in_tuple([*self.over.values()]), self.inputs])
         called = f"{output} = {program.title}Function.apply({given})"
-        lines = [f'_without_gradient("{name}", {name})' for name in self.of_role("given")]
+        lines = [f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")]
         lines = [f"_in_place({self.misplaced})", *lines, self.prepared, *self.wanting()]
         lines += [*self.begun(function), broken(called, WITHIN)]
         whole = f"{self.printer(function).restored(output, layout)}.to({self.dtype})"

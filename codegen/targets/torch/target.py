@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import jinja2
@@ -22,19 +21,20 @@ from codegen.targets.torch.shard_documentation import (
 from codegen.targets.torch.shard_pairs import ShardedPair
 from codegen.targets.torch.traffic import counts
 from derive.notation.definition import Definition
+from derive.running.writing import MARK
 
-DECORATORS = ("_uncast", "_for_batches")  # what stands before the functions
 TEMPLATES = Path(__file__).parent / "templates"
-CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
+RUNTIME = "_runtime.py"  # what all modules share: beside them here, and wherever they are written
 IMPORTS = {  # by what a text holds where it needs them
-    "functools.": "import functools",
     "math.": "import math",
-    "operator.": "import operator",
-    "Real)": "from numbers import Real",
     "": "from typing import NamedTuple",
 }
 OF_RANKS = {"sys.modules": "import sys", "zlib.": "import zlib"}
-OF_TORCH = {"FakeTensor)": "from torch._subclasses import FakeTensor"}
+
+
+def runtime() -> str:
+    """The text of the file that stands beside all modules."""
+    return f"# {MARK}\n{Path(__file__).with_name(RUNTIME).read_text()}"
 
 
 class TorchTarget:
@@ -69,19 +69,13 @@ class TorchTarget:
             second=page.second(),
             cores=(*page.second_cores(), *page.plain_pair()),
         )
-        called = self.called(body)
-        decorators = [called.pop(name) for name in DECORATORS if name in called]
-        body = "\n\n".join([body, *called.values()])
-        text = "\n".join([body, *decorators])
         head = self.printed(
             "head.py.jinja",
             header=header(program.source, program.source_hash),
             title=title,
             name=program.name,
             documentation=documentation(program),
-            imports=[line for part, line in IMPORTS.items() if part in text],
-            of_torch=[line for part, line in OF_TORCH.items() if part in text],
-            decorators=decorators,
+            imports=[line for part, line in IMPORTS.items() if part in body],
         )
         return head + body
 
@@ -114,34 +108,13 @@ class TorchTarget:
             "pair": page.pair(),
             "header": header(program.source, program.source_hash),
         }
-        nothing = {"imports": (), "of_torch": (), "decorators": ()}
-        called = self.called(self.printed(template, **values, **nothing))
-        decorators = [called.pop(name) for name in DECORATORS if name in called]
-        values["ranks"] = "\n\n".join([values["ranks"], *called.values()])
-        text = self.printed(template, **values, **nothing | {"decorators": decorators})
+        text = self.printed(template, **values, imports=())
         imports = [line for part, line in (IMPORTS | OF_RANKS).items() if part in text]
-        return self.printed(
-            template,
-            **values,
-            imports=sorted(imports, key=lambda line: line.startswith("from")),
-            of_torch=[line for part, line in OF_TORCH.items() if part in text],
-            decorators=decorators,
-        )
+        imports.sort(key=lambda line: line.startswith("from"))
+        return self.printed(template, **values, imports=imports)
 
     def printed(self, template: str, **values: object) -> str:
         return self.environment.get_template(template).render(**values)
-
-    def called(self, text: str) -> dict[str, str]:
-        """The functions of ``templates/asked`` that a text calls, and those that they call."""
-        found: dict[str, str] = {}
-        waiting = [text]
-        while waiting:
-            for function in dict.fromkeys(CALLED.findall(waiting.pop(0))):
-                file = f"asked/{function}.py.jinja"
-                if function not in found and (TEMPLATES / file).exists():
-                    found[function] = self.printed(file)
-                    waiting.append(found[function])
-        return found
 
     def backward_lines(self, program: Program) -> dict[str, str]:
         printer, lines = Page(program).printer(program.backward), {}
