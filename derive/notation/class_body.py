@@ -30,8 +30,9 @@ from derive.language.symbols import (
     with_sizes,
 )
 from derive.notation.composition import PendingBlock, placed_block
-from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
+from derive.notation.definition import IGNORE_INDEX, REDUCTION, Ignoring, Statement
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.notation.reduced import Reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
     UNDEFINED,
@@ -90,6 +91,7 @@ class ClassBody(dict):
         self.tensors: dict[str, Tensor] = {}
         self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
+        self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
@@ -142,8 +144,11 @@ class ClassBody(dict):
         if name in self.places:
             self.claim(name, place)
         self._check_no_axis(name, value)
+        self._check_not_reduced(name)
         if isinstance(value, Declaration):
             return self.declare(name, value, place)
+        if isinstance(value, Reduced):
+            return self._reduce(name, value, place)
         if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
@@ -181,6 +186,34 @@ class ClassBody(dict):
                 f"{name} is an axis, and would be something else from here on",
                 f"give one of the two another name: {name}_tensor = ...",
             )
+
+    def _check_not_reduced(self, name: str) -> None:
+        """Nothing comes after the reduction."""
+        if self.reductions:
+            reduced = self.statements[-1].name
+            raise NotationError(
+                f"{name} comes after {reduced} = Reduced(...), which is the output",
+                f"move the line above that of {reduced}",
+            )
+
+    def _reduce(self, name: str, reduced: Reduced, place: Place) -> Tensor:
+        """State the output once for each of the words; the first is what is computed by itself."""
+        self.claim(REDUCTION, place)
+        for word, divisor in reduced.divisors.items():
+            reduced.divisors[word] = placed_block(self, name, divisor, place)
+            source = self.differentiable_in(divisor)
+            if source is not None:
+                raise NotationError(
+                    f"Reduced(..., {word}={divisor}): that is computed from {source}, which has a "
+                    "gradient, and what is divided by would need one too",
+                    f"declare {source} as Given, or state the quotient as the output itself",
+                )
+        default, *others = reduced.expressions().items()
+        first = self.state(name, default[1], place)
+        self.reductions[default[0]] = self.statements[-1]
+        for word, value in others:
+            self.reductions[word] = Statement(*self._stated(name, value), place)
+        return first
 
     def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor | Axis:
         if isinstance(declaration, Size):
@@ -237,6 +270,15 @@ class ClassBody(dict):
 
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
+        tensor, expression = self._stated(name, value)
+        self.claim(name, place)
+        self.statements.append(Statement(tensor, expression, place, block))
+        self.nested[name] = nesting(expression, self.nested)
+        self.tensors[name] = tensor
+        return tensor
+
+    def _stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
+        """What the line ``name = value`` states."""
         checked_name(name, "a tensor")
         value = in_notation(value)
         check_numbers(value, name)
@@ -247,14 +289,8 @@ class ClassBody(dict):
         twins = twins_in(expressions)
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
-        self.claim(name, place)
-        value = comparing(value, self.nested)
-        expression = with_sizes(without_marks(value), twins)
-        tensor = Tensor(name, axes, role="statement", **known_signs(expression))
-        self.statements.append(Statement(tensor, expression, place, block))
-        self.nested[name] = nesting(expression, self.nested)
-        self.tensors[name] = tensor
-        return tensor
+        expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
+        return Tensor(name, axes, role="statement", **known_signs(expression)), expression
 
     def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
         """The name here of an axis that a callee made for itself: its own, unless something else
