@@ -46,13 +46,15 @@ def shape_steps(
     known: Mapping[str, str],
     upstream: bool = False,
     after: bool = False,
+    varies: str = "",
 ) -> list[Step]:
     """The tensors among ``parameters``, each of its kind and shape; then all in single precision
     and with one dimension for each `Axes`, if they were not.
 
     ``names`` gives every axis the name of its size; ``known`` are those sizes that are known
     already, each with the argument that it is from, or "". An ``upstream`` gradient may be of fewer
-    bits than what the forward saved; the format is known already ``after`` other arguments.
+    bits than what the forward saved; the format is known already ``after`` other arguments. The
+    argument that ``varies`` with the reduction says the format, and no size that another shows.
     """
     known, steps = dict(known), []
     for p in parameters:
@@ -62,7 +64,12 @@ def shape_steps(
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
     kind = rest if after else "first"
-    for p in _in_order(tensors, broadcast, names, {*known}):
+    ordered = [*_in_order(tensors, broadcast, names, {*known})]
+    for p in [p for p in ordered if p.name == varies]:
+        steps.append(Fits(p.name, p.layout, tuple(d.one for d in p.layout), (), kind, False))
+        kind = rest
+        ordered = [*(o for o in ordered if o != p), *[p] * bool(p.layout)]
+    for p in ordered:
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))

@@ -123,6 +123,7 @@ class Builder(Signatures):
             backward=with_zeros_kept(self._backward(), self.origins_of_saved()),
             atoms=self._atoms(),
             chain=self._chain(),
+            reduction=definition.reduction,
         )
         return with_lines_to_differentiate(program)
 

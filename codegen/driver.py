@@ -30,9 +30,10 @@ from codegen.targets import Compares, Kernels, Target, WrongUse, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
-from derive.notation.forward import Forward
+from derive.notation.forward import Forward, reduced_forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
+from derive.notation.reduced import reduced, words_of
 from derive.notation.specialised import without_options
 from derive.orders import FIRST, SECOND
 from derive.orders.second import second_order
@@ -42,6 +43,9 @@ from derive.proving.proved import Proved
 TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
+
+# What was proved and what stands beside it, for each reduction; for "" where there are none.
+Found = dict[str, tuple[Proved, Beside | None]]
 
 EMITTED = r"; (nothing|no second derivative) was emitted$"  # says an error where it is one
 
@@ -77,10 +81,9 @@ def generate(
     `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
     """
     start = time.perf_counter()
-    proved = derive(forward, progress, limit)
-    progress("writing")
-    beside = beside_of(proved, progress, limit, order)
-    beside, program, text, difference = _tried(forward, proved, beside, target, progress)
+    found = found_of(forward, progress, limit, order)
+    found, program, text, difference = _tried(forward, found, target, progress)
+    proved, beside = found[forward.definition.reduction]
     definition = forward.definition
     program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
@@ -97,32 +100,63 @@ def generate(
     )
 
 
-def _tried(
+def found_of(
     forward: type[Forward],
-    proved: Proved,
-    beside: Beside,
-    target: Target,
-    progress: Callable[[str], None],
-) -> tuple[Beside, Program, str, float]:
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    order: int = SECOND,
+) -> Found:
+    """What is derived of ``forward``, for each of its reductions, the default first."""
+    found: Found = {}
+    for word in [forward.definition.reduction, *words_of(forward.definition)]:
+        if word not in found:
+            proved = derive(reduced_forward(forward, word or None), progress, limit)
+            progress("writing")
+            found[word] = proved, beside_of(proved, progress, limit, order)
+    return found
+
+
+def _tried(
+    forward: type[Forward], found: Found, target: Target, progress: Callable[[str], None]
+) -> tuple[Found, Program, str, float]:
     """What is written, as far as every use of it is right: an order of derivatives of which one
     fails is left out, and what is infinite or NaN is named.
 
     Raises `UnprovedError` where the first order is wrong.
     """
-    program, text = written(forward, proved, beside, target)
+    own, *others = found.items()
+    program, text = written(forward, *own[1], target, dict(others))
     progress("comparing with autograd")
     difference = compared(forward, program, text, target)
     try:
-        infinite = target.check_every_use(text, forward.definition, program)
+        program, text = _said(forward, program, text, target.check_every_use, target)
     except WrongUse as error:
-        left = beside.without(error.order, _reason(error))
-        if left is None:
+        left = {w: (p, b.without(error.order, _reason(error))) for w, (p, b) in found.items()}
+        if any(beside is None for _, beside in left.values()):
             raise
-        return _tried(forward, proved, left, target, progress)
-    if infinite:
-        program = replace(program, unsafe=(*program.unsafe, *infinite))
-        text = target.render(program)
-    return beside, program, text, difference
+        return _tried(forward, left, target, progress)
+    return found, program, text, difference
+
+
+def _said(
+    forward: type[Forward],
+    program: Program,
+    text: str,
+    asked: Callable[[str, Definition, Program], tuple[str, ...]],
+    target: Target,
+) -> tuple[Program, str]:
+    """The program and its text, saying also what was ``asked`` of each reduction."""
+    own = asked(text, forward.definition, program)
+    others, more = [], False
+    for word, other in program.reductions:
+        found = asked(text, reduced(forward.definition, word), other)
+        others.append((word, replace(other, unsafe=(*other.unsafe, *found))))
+        more |= bool(found)
+    if not own and not more:
+        return program, text
+    unsafe = (*program.unsafe, *own)
+    program = replace(program, unsafe=unsafe, reductions=tuple(others))
+    return program, target.render(program)
 
 
 def with_extremes(
@@ -131,11 +165,7 @@ def with_extremes(
     """The program and its text, which was `compared`, saying also what single precision does not
     reach for.
     """
-    found = target.extremes(text, forward.definition, program)
-    if not found:
-        return program, text
-    program = replace(program, unsafe=(*program.unsafe, *found))
-    return program, target.render(program)
+    return _said(forward, program, text, target.extremes, target)
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
@@ -179,13 +209,20 @@ def written(
     proved: Proved,
     beside: Beside | None = None,
     target: Target = targets["torch"],
+    others: Found | None = None,
 ) -> tuple[Program, str]:
-    """What was proved as a program and as text, which nobody may see before it was `compared`.
+    """What was proved as a program and as text, which nobody may see before it was `compared`; the
+    ``others`` are its further reductions, without which there is no choice.
 
     Raises `QuestionError` where the target cannot print it.
     """
-    source = Path(forward.definition.place.file)
-    program = program_of(proved, source, source_hash(forward), beside)
+    source, digest = Path(forward.definition.place.file), source_hash(forward)
+    program = program_of(proved, source, digest, beside)
+    programs = {
+        word: program_of(proved, source, digest, own)
+        for word, (proved, own) in (others or {}).items()
+    }
+    program = replace(program, reductions=tuple(programs.items()))
     return program, target.render(program)
 
 
@@ -213,8 +250,10 @@ def compared(
     """
     definition = forward.definition
     refused = f"{definition.name}: the code that was written"
+    every = [(definition, program)]
+    every += [(reduced(definition, word), other) for word, other in program.reductions]
     try:
-        difference = target.largest_difference(text, definition, program)
+        difference = max(target.largest_difference(text, d, p) for d, p in every)
     except (QuestionError, UnprovedError):
         raise
     except Exception as error:  # whatever a wrong line of code leads torch to

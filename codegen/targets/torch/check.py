@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib.abc import InspectLoader
 from importlib.util import module_from_spec, spec_from_loader
+from inspect import signature
 from math import prod
 from types import ModuleType
 
@@ -22,7 +23,7 @@ from codegen.program import Function, Program
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
-from derive.notation.definition import Definition
+from derive.notation.definition import REDUCTION, Definition
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)  # no two alike, so that axes that are swapped show
 MOST_ADDED = 20  # to every length, one by one, until nothing is refused
@@ -60,6 +61,35 @@ def load(text: str, name: str) -> ModuleType:
     return module
 
 
+def loaded(text: str, program: Program) -> ModuleType | OfOneReduction:
+    """The module with this text as ``program``, one of its reductions, has it."""
+    module = load(text, program.name)
+    return OfOneReduction(module, program) if program.reduction else module
+
+
+class OfOneReduction:
+    """The functions of a module with the arguments that a program of one reduction has. Where that
+    is the default, no word is passed.
+    """
+
+    def __init__(self, module: ModuleType, program: Program):
+        self.module, self.program = module, program
+        second = program.second
+        own = (program.forward, program.backward, program.atoms, program.chain)
+        own += () if second is None else (second.jvp, second.double)
+        self.names = {f.name: [p.name for p in f.parameters] for f in own}
+        self.names[program.name] = self.names[program.forward.name]
+
+    def __getattr__(self, name: str):
+        function, own = getattr(self.module, name), self.names[name]
+        asked = signature(function).parameters.values()
+        more = {p.name: None for p in asked if p.name not in own and p.default is p.empty}
+        more |= {} if self.program.reductions else {REDUCTION: self.program.reduction}
+        return lambda *args, **named: function(
+            **dict(zip(own, args, strict=False)), **named, **more
+        )
+
+
 def largest_difference(text: str, definition: Definition, program: Program) -> float:
     """The largest difference of any gradient to autograd's, relative to autograd's largest entry,
     and beyond what autograd's own rounding accounts for.
@@ -68,7 +98,7 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     finite where autograd's is, counts as infinitely far, as does everything where autograd has no
     finite numbers.
     """
-    return largest_difference_of(load(text, program.name), definition, program)
+    return largest_difference_of(loaded(text, program), definition, program)
 
 
 def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:

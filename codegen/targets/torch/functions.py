@@ -27,7 +27,7 @@ class Functions:
     """
 
     def __init__(self, program: Program, asked_for: Sequence[Parameter] = ()):
-        self.program = program
+        self.program, self.whole = program, self
         self.asked_for = asked_for or program.forward.parameters
         self.sizes = dict(program.sizes)
         second = program.second
@@ -75,7 +75,9 @@ class Functions:
                 (
                     name,
                     kinds.get(name, "Tensor"),
-                    f"  # {self.shape_of(layouts[name])}" if name in layouts else "",
+                    f"  # {self.dimensions(function, name, layouts[name])}"
+                    if name in layouts
+                    else "",
                 )
                 for name in function.results
             ),
@@ -105,7 +107,7 @@ class Functions:
             last,
         )
 
-    def lines(self, function: Function) -> list[str]:
+    def lines(self, function: Function, margin: str = STEP) -> list[str]:
         """The sizes and the steps; a step that not all results need stands under what asks for
         those that do.
         """
@@ -118,7 +120,7 @@ class Functions:
             for line in printer.size_lines(name, length)
         ]
         if not self.guards_in(function):
-            return [*lines, *map(printer.step, function.steps)]
+            return [*lines, *(printer.step(step, margin) for step in function.steps)]
         everything, before = frozenset(function.results), None
         wanted = wanted_by(function)
         pairs = zip(function.steps, wanted, strict=True)
@@ -127,11 +129,11 @@ class Functions:
         lines += [not_asked(unset)] * bool(unset)
         for step, by in zip(function.steps, wanted, strict=True):
             if by == everything:
-                lines.append(printer.step(step))
+                lines.append(printer.step(step, margin))
             else:
                 if by != before:
                     lines.append(self.asks_for(by, function))
-                lines.append(STEP + printer.step(step, 2 * STEP))
+                lines.append(STEP + printer.step(step, margin + STEP))
             before = by
         return lines
 
@@ -157,7 +159,7 @@ class Functions:
         """
         second = self.program.second
         if second is not None and function is second.behind:
-            needs = self.program.backward.parameters[1:]
+            needs = self.whole.program.backward.parameters[1:]
             tensors = [p.name for p in needs if p.role not in NUMBERS]
             of = ((c, tensors.index(name) + 1) for name, c in second.cotangents)
             return {function.results[0]: 0, **dict(of)}
@@ -209,15 +211,15 @@ class Functions:
         """The lines of the function that looks at the inputs."""
         return used(self.asked(self.program.forward), self.prepared_names)
 
-    def asked(self, function: Function) -> list[str]:
+    def asked(self, function: Function, margin: str = STEP) -> list[str]:
         """The checks of a function. What torch itself refuses in time is not looked through
         before.
         """
         printer = self.printer(function)
-        lines = [printer.step(step) for step in function.checks]
+        lines = [printer.step(step, margin) for step in function.checks]
         if function is self.program.forward:
             ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
-            lines += map(printer.step, ranges)
+            lines += (printer.step(step, margin) for step in ranges)
         return lines
 
     def in_range(self) -> list[str]:
@@ -261,11 +263,15 @@ class Functions:
 
     def shapes(self, function: Function) -> str:
         """The shapes of the arguments, in lines."""
-        printer = self.printer(function)
         texts = [
-            f"{p.name} {printer.written(p.layout)}" for p in (*function.tensors, *function.shapes)
+            f"{p.name} {self.dimensions(function, p.name, p.layout)}"
+            for p in (*function.tensors, *function.shapes)
         ]
         return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LONGEST - 4))
+
+    def dimensions(self, function: Function, name: str, layout: Layout) -> str:
+        """The dimensions of a tensor in words."""
+        return self.shape_of(layout)
 
     def shape_of(self, layout: Layout) -> str:
         return self.printer(self.program.forward).written(layout)
