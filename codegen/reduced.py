@@ -50,7 +50,8 @@ def _pair(every: Mapping[str, Pair], word: str, default: Pair) -> Pair:
     """Forward, backward, and what comes behind it."""
     backward = _function([p.backward for p in every.values()], default.backward, word)
     forward = _function([p.forward for p in every.values()], default.forward, word)
-    results = (default.forward.results[0], *(p.name for p in backward.parameters[1:]))
+    output = default.forward.results[0]
+    results = (output, *(p.name for p in backward.parameters[1:] if p.name != output))
     second = None
     if all(p.second is not None for p in every.values()):
         second = _second([p.second for p in every.values()], every[word].second, backward, word)
@@ -65,23 +66,34 @@ def _second(seconds: list[Second], default: Second, backward: Function, word: st
         default, pullbacks = replace(default, pullback=None), []
     names = _all_of(s.cotangents for s in seconds)
     order = {p.name: i for i, p in enumerate(backward.parameters)}
-    thirds = zip(*(s.third for s in seconds), strict=False) if all(s.third for s in seconds) else ()
+    behind = _function([s.behind for s in seconds], default.behind, word)
+    pullback = _function(pullbacks, default.pullback, word) if pullbacks else None
+    thirds = zip(*(s.third for s in seconds), strict=True) if all(s.third for s in seconds) else ()
     return replace(
         default,
-        pullback=_function(pullbacks, default.pullback, word) if pullbacks else None,
-        behind=_function([s.behind for s in seconds], default.behind, word),
+        pullback=pullback,
+        behind=behind,
         jvp=_function([s.jvp for s in seconds], default.jvp, word),
         double=_function([s.double for s in seconds], default.double, word),
-        cotangents=tuple(sorted(names, key=lambda pair: order.get(pair[0], 0))),
-        third=tuple(_again([*agains], word) for agains in thirds),
+        cotangents=tuple(sorted(names, key=lambda pair: order[pair[0]])),
+        third=tuple(
+            _again([*agains], of, word)
+            for agains, of in zip(thirds, (behind, pullback), strict=False)
+        ),
     )
 
 
-def _again(agains: list[Again], word: str) -> Again:
+def _again(agains: list[Again], of: Function, word: str) -> Again:
+    """What comes behind the function ``of``: its vectors stand before what that takes."""
+    default = agains[-1]  # which is the last everywhere
+    vectors = _all_of(a.vectors for a in agains)
+    function = _function([a.function for a in agains], default.function, word)
+    order = [*(name for _, name in vectors), *(p.name for p in of.parameters)]
+    own = {p.name: p for p in function.parameters}
     return replace(
-        agains[-1],
-        function=_function([a.function for a in agains], agains[-1].function, word),
-        vectors=_all_of(a.vectors for a in agains),
+        default,
+        function=replace(function, parameters=tuple(own[name] for name in order)),
+        vectors=vectors,
         gradients=_all_of(a.gradients for a in agains),
     )
 

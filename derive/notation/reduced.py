@@ -110,7 +110,11 @@ def reduced(definition: Definition, word: str | None) -> Definition:
             f"{definition.name} has no reduction {word!r}",
             f"{REDUCTION} is one of {one_of(words)}" if words else f"leave {REDUCTION} out",
         )
-    return replace(definition, statements=(*definition.statements[:-1], last), reduction=word)
+    found = replace(definition, statements=(*definition.statements[:-1], last), reduction=word)
+    if word != NONE:
+        return found
+    inputs = (t.name for t in definition.inputs)  # the entries are the output: both are at hand
+    return replace(found, kept=frozenset({*inputs, last.expression.name}))
 
 
 def as_block(definition: Definition, word: str | None) -> Definition:

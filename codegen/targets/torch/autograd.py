@@ -124,6 +124,7 @@ class Autograd(DifferentiatedAgain):
             for step in self.program.forward.steps
             if isinstance(step, Assign) and isinstance(step.value, Load)
         }
+        same |= self.entries
         return [
             f"{of}{name}.view_as({of}{name})" if name in same and i else f"{of}{name}"
             for i, name in enumerate(self.names_of_outputs)

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.program import Function, Program
+from codegen.program.steps import Assign
+from codegen.program.values import Load
 from codegen.reduced import in_order
 from codegen.targets.torch.functions import Functions, layouts_in
 from codegen.targets.torch.lines import STEP
-from derive.notation.definition import REDUCTION
+from derive.notation.definition import NONE, REDUCTION, SUM
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,21 @@ class Branches(Functions):
         texts = {
             w: lines_of(page.asked(f), page.asked(f, 2 * STEP)) for w, (page, f) in own.items()
         }
-        words = quoted(sorted(own, key=["none", "sum", *own].index))
+        words = quoted(sorted(own, key=[NONE, SUM, self.program.reduction, *own].index))
         known = f'_inputs.one_of("{REDUCTION}", {REDUCTION}, {words})'
         return [*[known] * (function is not self.program.chain), *branched(texts)]
+
+    @property
+    def entries(self) -> set[str]:
+        """The values of the forward that are its output by another name, for any of the words."""
+        output = self.program.forward.results[0]
+        every = (f for _, f in self.variants.get(id(self.program.forward), {}).values())
+        return {
+            step.value.name
+            for function in every
+            for step in function.steps
+            if isinstance(step, Assign) and step.name == output and isinstance(step.value, Load)
+        }
 
     def guards_in(self, function: Function) -> bool:
         own = self.variants.get(id(function))

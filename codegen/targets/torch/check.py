@@ -84,7 +84,8 @@ class OfOneReduction:
         function, own = getattr(self.module, name), self.names[name]
         asked = signature(function).parameters.values()
         more = {p.name: None for p in asked if p.name not in own and p.default is p.empty}
-        more |= {} if self.program.reductions else {REDUCTION: self.program.reduction}
+        chosen = REDUCTION in {p.name for p in asked} and not self.program.reductions
+        more |= {REDUCTION: self.program.reduction} if chosen else {}
         return lambda *args, **named: function(
             **dict(zip(own, args, strict=False)), **named, **more
         )
