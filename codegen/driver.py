@@ -16,22 +16,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
 from codegen.build import Beside, program_of
 from codegen.program import Program
-from codegen.quality import Emitted, Quality, Rounding
-from codegen.schedule.moved import loops_of
-from codegen.sharding.counting import collectives_of
+from codegen.quality import Rounding
 from codegen.targets import Compares, Kernels, Target, WrongUse, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward, reduced_forward
-from derive.notation.layout import shape
 from derive.notation.library import source_hash
 from derive.notation.reduced import reduced, words_of
 from derive.notation.specialised import without_options
@@ -57,6 +54,7 @@ class Generated:
     file: str
     text: str
     proved: Proved
+    others: Mapping[str, Proved]  # what was proved of the other reductions
     program: Program
     largest_difference: float
     rounding: Rounding
@@ -83,8 +81,9 @@ def generate(
     start = time.perf_counter()
     found = found_of(forward, progress, limit, order)
     found, program, text, difference = _tried(forward, found, target, progress)
-    proved, beside = found[forward.definition.reduction]
     definition = forward.definition
+    proved, beside = found.pop(definition.reduction)
+    others = {word: own for word, (own, _) in found.items()}
     program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
     fast: tuple[str, ...] = ()
@@ -95,9 +94,8 @@ def generate(
             compared(forward, program, text, kernels.beside(fast))
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
-    return Generated(
-        file, text, proved, program, difference, rounding, seconds, beside.refused, fast
-    )
+    known = proved, others, program, difference
+    return Generated(file, text, *known, rounding, seconds, beside.refused, fast)
 
 
 def found_of(
@@ -283,47 +281,3 @@ def _rounding(target: Target, text: str, definition: Definition, program: Progra
             f"{definition.name}: the code that was written does not run in single precision "
             f"({what}): give its scalars defaults that float32 holds; nothing was emitted"
         ) from error
-
-
-def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
-    """What of `Generated` is written, and what is reported of it."""
-    program = generated.program
-    counts = target.counts(program)
-    forward, backward = (
-        replace(traffic, loops=loops)
-        for traffic, loops in zip((counts.forward, counts.backward), loops_of(program), strict=True)
-    )
-    quality = Quality(
-        name=program.name,
-        closed_form=program.formulas,
-        unsafe=program.unsafe,
-        saved=tuple(
-            f"{p.name} {shape(p.layout)}"
-            for p in program.backward.tensors[1:]  # the first is the upstream gradient
-        ),
-        reductions=counts.reductions,
-        full=counts.full,
-        forward=forward,
-        backward=backward,
-        proved=_sizes_proved(generated.proved),
-        second=() if program.second is None else sum(program.second.formulas, ()),
-        second_proved="not proved" if program.second is None else program.second.proved,
-        split=tuple(collectives_of(program)),
-        difference=generated.largest_difference,
-        rounding=generated.rounding,
-        seconds=generated.seconds,
-    )
-    cut_short = generated.proved.cut_short
-    if generated.refused:
-        name = generated.proved.definition.name
-        left_out = f"{name}: second derivatives are autograd's, line by line; {generated.refused}"
-        cut_short = "; ".join(filter(None, (cut_short, left_out)))
-    file, text = generated.file, generated.text
-    return Emitted(file, text, quality, cut_short=cut_short, kernels=generated.kernels)
-
-
-def _sizes_proved(proved: Proved) -> str:
-    batches = proved.gradients[0].sizes
-    shown = ", ".join("x".join(str(n) for _, n in batch) for batch in batches if batch)
-    small = f"exact for {shown}" if shown else "exact"
-    return f"{small}; every size" if proved.every_size else f"{small}; only those"
