@@ -30,9 +30,10 @@ from codegen.writing import REMEDY, kernel_files, with_runtime, write_modules
 from derive.commands.check import check_command
 from derive.commands.main import list_command
 from derive.commands.order import add_order, order_of
+from derive.commands.reduction import add_reduction, refuse_reduction
 from derive.commands.show import show_command, site_command
 from derive.language.errors import QuestionError
-from derive.notation.forward import Forward
+from derive.notation.forward import Forward, reduced_forward
 from derive.notation.library import files_read, forwards_from, list_forwards
 from derive.orders import SECOND, THIRD
 from derive.running.command import add_force, add_limit, guarded, say
@@ -45,9 +46,7 @@ PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broke
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m codegen") -> int:
-    """Generate code for the named forwards, or for all of ``derive/math``; ``report`` as the first
-    word writes the report of them.
-    """
+    """Generate code for forwards, or all of ``derive/math``; ``report`` first reports on them."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["report"]:
         return report_command(arguments[1:], f"{program} report")
@@ -79,6 +78,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         metavar="AXIS",
         help="write the module that computes in chunks of an axis, of which one is held at a time",
     )
+    add_reduction(parser)
     options = _options(parser, arguments)
     if options.shard or options.chunk:
         return guarded(lambda: _in_parts(options, order_of(options, THIRD)))
@@ -151,15 +151,15 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
 
 
 def _generate(options: argparse.Namespace, cache: Cache) -> int:
-    limit = seconds_of(options.limit)
-    out, forwards = options.out, _forwards(options)
+    refuse_reduction(options)
+    limit, out, forwards = seconds_of(options.limit), options.out, _forwards(options)
     if not options.check:
         _refuse([out / file_of(forward) for forward in forwards], options)
     results = _emitted(forwards, cache, limit)
     texts = {out / result.file: result.text for result in results}
     for forward in forwards:
-        for way, axes in present(out, forward):
-            again = generate_of_ranks(forward, axes, limit=limit, way=way)
+        for reduced, way, axes in present(out, forward):
+            again = generate_of_ranks(reduced, axes, limit=limit, way=way)
             texts[out / again.file] = again.text
     texts = with_runtime(texts)
     if cache.target in kernels:
@@ -179,6 +179,7 @@ def _in_parts(options: argparse.Namespace, order: int) -> int:
             f"--{way} writes torch code of the first order alone", "leave --target and --order out"
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
+    forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
     if not options.check:
         _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
     found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
@@ -257,9 +258,7 @@ def _refuse_same_file(forwards) -> None:
 
 
 def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
-    """All of them, with a bar that shows how far it is, or where there is no terminal with a line
-    from time to time. What the limit left undone is said.
-    """
+    """All of them, with a bar, or a line from time to time; what the limit left undone is said."""
     console = _console(stderr=True)
     tell = in_a_bar if console.is_terminal else in_lines
     with tell(len(forwards), console) as (working, finished):

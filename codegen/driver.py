@@ -105,11 +105,23 @@ def found_of(
     order: int = SECOND,
 ) -> Found:
     """What is derived of ``forward``, for each of its reductions, the default first."""
+    proved = derive(forward, progress, limit)
+    progress("writing")
+    own = proved, beside_of(proved, progress, limit, order)
+    return {forward.definition.reduction: own, **others_of(forward, progress, limit, order)}
+
+
+def others_of(
+    forward: type[Forward],
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    order: int = SECOND,
+) -> Found:
+    """The same for the reductions beside that of ``forward`` itself."""
     found: Found = {}
-    for word in [forward.definition.reduction, *words_of(forward.definition)]:
-        if word not in found:
-            proved = derive(reduced_forward(forward, word or None), progress, limit)
-            progress("writing")
+    for word in words_of(forward.definition):
+        if word != forward.definition.reduction:
+            proved = derive(reduced_forward(forward, word), progress, limit)
             found[word] = proved, beside_of(proved, progress, limit, order)
     return found
 

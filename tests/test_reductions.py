@@ -89,7 +89,7 @@ def test_no_word_that_there_is_not(tmp_path):
     with pytest.raises(QuestionError, match=f"(?s)Mine has no reduction 'average'.*{known}"):
         reduced(definition, "average")
     plain = definition_of(tmp_path, "    x = Input(N)\n    y = x**2\n", "Plain")
-    with pytest.raises(QuestionError, match="(?s)Plain has no reduction 'mean'.*leave reduction"):
+    with pytest.raises(QuestionError, match=r"(?s)Plain has no reduction 'mean'.*leave reduction"):
         reduced(plain, "mean")
 
 
