@@ -65,10 +65,12 @@ def shape_steps(
     rest = "saved" if upstream else "same"
     kind = rest if after else "first"
     ordered = [*_in_order(tensors, broadcast, names, {*known})]
-    for p in [p for p in ordered if p.name == varies]:
-        steps.append(Fits(p.name, p.layout, tuple(d.one for d in p.layout), (), kind, False))
+    if varying := [p for p in ordered if p.name == varies]:
+        steps += [
+            Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in varying
+        ]
         kind = rest
-        ordered = [*(o for o in ordered if o != p), *[p] * bool(p.layout)]
+        ordered = [*(p for p in ordered if p not in varying), *(p for p in varying if p.layout)]
     for p in ordered:
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
@@ -92,6 +94,17 @@ def shape_steps(
     floats = tuple(p.name for p in tensors if p.role not in KINDS)
     steps.append(InSingle("", floats, mixed=upstream))
     return [*steps, *_merged(tensors, names)]
+
+
+def _varying_last(
+    ordered: list[Parameter], varies: str, kind: str
+) -> tuple[list[Parameter], list[Fits]]:
+    """The argument that ``varies`` after those that show the sizes, unless it has none; and what is
+    asked of it before.
+    """
+    found = [p for p in ordered if p.name == varies]
+    first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in found]
+    return [*(p for p in ordered if p not in found), *(p for p in found if p.layout)], first
 
 
 def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[MergeDims]:

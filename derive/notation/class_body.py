@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from sympy import Expr
@@ -30,9 +29,11 @@ from derive.language.symbols import (
     with_sizes,
 )
 from derive.notation.composition import PendingBlock, placed_block
-from derive.notation.definition import IGNORE_INDEX, REDUCTION, Ignoring, Statement
+from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
+from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
 from derive.notation.reduced import Reduced
+from derive.notation.reduced_output import check_not_reduced, state_reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
     UNDEFINED,
@@ -44,26 +45,6 @@ from derive.notation.statements import (
 )
 from derive.source.class_reading import ClassReading
 from derive.source.typed_numbers import note_bodies
-
-
-@dataclass(frozen=True)
-class Vanished:
-    """The names that the statement ``name`` is written with, and does not depend on."""
-
-    name: str
-    of: tuple[str, ...]
-    place: Place
-
-
-@dataclass(frozen=True)
-class Widened:
-    """The statement ``name`` has numbers where its line has none: that needs the ``conditions``."""
-
-    name: str
-    value: Expr
-    conditions: tuple[str, ...]
-    place: Place
-
 
 PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
 
@@ -144,11 +125,11 @@ class ClassBody(dict):
         if name in self.places:
             self.claim(name, place)
         self._check_no_axis(name, value)
-        self._check_not_reduced(name)
+        check_not_reduced(self, name)
         if isinstance(value, Declaration):
             return self.declare(name, value, place)
         if isinstance(value, Reduced):
-            return self._reduce(name, value, place)
+            return state_reduced(self, name, value, place)
         if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
@@ -186,34 +167,6 @@ class ClassBody(dict):
                 f"{name} is an axis, and would be something else from here on",
                 f"give one of the two another name: {name}_tensor = ...",
             )
-
-    def _check_not_reduced(self, name: str) -> None:
-        """Nothing comes after the reduction."""
-        if self.reductions:
-            reduced = self.statements[-1].name
-            raise NotationError(
-                f"{name} comes after {reduced} = Reduced(...), which is the output",
-                f"move the line above that of {reduced}",
-            )
-
-    def _reduce(self, name: str, reduced: Reduced, place: Place) -> Tensor:
-        """State the output once for each of the words; the first is what is computed by itself."""
-        self.claim(REDUCTION, place)
-        for word, divisor in reduced.divisors.items():
-            reduced.divisors[word] = placed_block(self, name, divisor, place)
-            source = self.differentiable_in(divisor)
-            if source is not None:
-                raise NotationError(
-                    f"Reduced(..., {word}={divisor}): that is computed from {source}, which has a "
-                    "gradient, and what is divided by would need one too",
-                    f"declare {source} as Given, or state the quotient as the output itself",
-                )
-        default, *others = reduced.expressions().items()
-        first = self.state(name, default[1], place)
-        self.reductions[default[0]] = self.statements[-1]
-        for word, value in others:
-            self.reductions[word] = Statement(*self._stated(name, value), place)
-        return first
 
     def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor | Axis:
         if isinstance(declaration, Size):
@@ -270,14 +223,14 @@ class ClassBody(dict):
 
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
-        tensor, expression = self._stated(name, value)
+        tensor, expression = self.stated(name, value)
         self.claim(name, place)
         self.statements.append(Statement(tensor, expression, place, block))
         self.nested[name] = nesting(expression, self.nested)
         self.tensors[name] = tensor
         return tensor
 
-    def _stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
+    def stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
         """What the line ``name = value`` states."""
         checked_name(name, "a tensor")
         value = in_notation(value)

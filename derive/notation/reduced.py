@@ -72,7 +72,7 @@ def _divisor(losses: Tensor, word: str, value) -> Expr:
             f"Reduced(..., {word}={value!r}): that is no number",
             f"write what the sum is divided by: {WRITTEN}",
         )
-    divisor = sympify(value)
+    divisor = sympify(value, strict=True)
     if divisor.is_zero:
         raise NotationError(f"Reduced(..., {word}=0) divides by 0", f"write {WRITTEN}")
     if left := axes_of(divisor):

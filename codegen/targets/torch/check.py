@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from importlib.abc import InspectLoader
-from importlib.util import module_from_spec, spec_from_loader
-from inspect import signature
 from math import prod
 from types import ModuleType
 
@@ -20,10 +17,11 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
+from codegen.targets.torch.loading import loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
-from derive.notation.definition import REDUCTION, Definition
+from derive.notation.definition import Definition
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)  # no two alike, so that axes that are swapped show
 MOST_ADDED = 20  # to every length, one by one, until nothing is refused
@@ -41,54 +39,6 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: -torch.rand(shape, **how) * 0.8 - 0.1,
     lambda shape, **how: -torch.rand(shape, **how) * 2 - 1.1,
 )
-
-
-class _OfText(InspectLoader):
-    """Imports a module from its text: nothing is written for it that could be left behind."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def get_source(self, fullname: str) -> str:
-        return self.text
-
-
-def load(text: str, name: str) -> ModuleType:
-    """The generated module with this text, under a name of its own, beside the runtime."""
-    loader = _OfText(text)
-    module = module_from_spec(spec_from_loader(f"{__package__}.checked_{name}", loader))
-    loader.exec_module(module)
-    return module
-
-
-def loaded(text: str, program: Program) -> ModuleType | OfOneReduction:
-    """The module with this text as ``program``, one of its reductions, has it."""
-    module = load(text, program.name)
-    return OfOneReduction(module, program) if program.reduction else module
-
-
-class OfOneReduction:
-    """The functions of a module with the arguments that a program of one reduction has. Where that
-    is the default, no word is passed.
-    """
-
-    def __init__(self, module: ModuleType, program: Program):
-        self.module, self.program = module, program
-        second = program.second
-        own = (program.forward, program.backward, program.atoms, program.chain)
-        own += () if second is None else (second.jvp, second.double)
-        self.names = {f.name: [p.name for p in f.parameters] for f in own}
-        self.names[program.name] = self.names[program.forward.name]
-
-    def __getattr__(self, name: str):
-        function, own = getattr(self.module, name), self.names[name]
-        asked = signature(function).parameters.values()
-        more = {p.name: None for p in asked if p.name not in own and p.default is p.empty}
-        chosen = REDUCTION in {p.name for p in asked} and not self.program.reductions
-        more |= {REDUCTION: self.program.reduction} if chosen else {}
-        return lambda *args, **named: function(
-            **dict(zip(own, args, strict=False)), **named, **more
-        )
 
 
 def largest_difference(text: str, definition: Definition, program: Program) -> float:

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from codegen.program import Program
-from codegen.targets.torch.check import arguments_of, dims_tried, loaded
+from codegen.targets.torch.check import arguments_of, dims_tried
+from codegen.targets.torch.loading import loaded
 from derive.language.nodes import Sum
 from derive.notation.definition import Definition
 

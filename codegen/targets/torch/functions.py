@@ -50,6 +50,7 @@ class Functions:
     def printer(self, function: Function) -> Printer:
         numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         tensors = [p for p in function.parameters if p.role in ("input", "adjoint", "statement")]
+        tensors += [p for p in function.parameters if p.role in ("kept", "given")]
         like = min(tensors, key=lambda p: p.default is not None).name
         fixed, name = dict(self.program.fixed), self.program.name
         hurried = function is self.program.forward

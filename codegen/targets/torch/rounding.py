@@ -15,8 +15,9 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, loaded
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
+from codegen.targets.torch.loading import loaded
 from derive.notation.definition import Definition
 
 ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in double precision, which are around 1

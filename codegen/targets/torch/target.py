@@ -136,8 +136,8 @@ class TorchTarget:
     def check_every_use(
         self, text: str, definition: Definition, program: Program
     ) -> tuple[str, ...]:
-        from codegen.targets.torch.check import loaded
         from codegen.targets.torch.every_use import check_every_use
+        from codegen.targets.torch.loading import loaded
 
         return check_every_use(loaded(text, program), definition, program)
 
