@@ -57,10 +57,9 @@ def shape_steps(
     argument that ``varies`` with the reduction says the format, and no size that another shows.
     """
     known, steps = dict(known), []
-    for p in parameters:
-        if p.role == "shape":
-            steps.append(ReadShape(p.name, names[p.layout[0].axis.name]))
-            known[names[p.layout[0].axis.name]] = p.name
+    for p in (p for p in parameters if p.role == "shape"):
+        steps.append(ReadShape(p.name, names[p.layout[0].axis.name]))
+        known[names[p.layout[0].axis.name]] = p.name
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
     kind = rest if after else "first"
@@ -97,11 +96,12 @@ def shape_steps(
 
 
 def _varying_last(
-    ordered: list[Parameter], varies: str, kind: str
+    parameters: Iterable[Parameter], varies: str, kind: str
 ) -> tuple[list[Parameter], list[Fits]]:
     """The argument that ``varies`` after those that show the sizes, unless it has none; and what is
     asked of it before.
     """
+    ordered = [*parameters]
     found = [p for p in ordered if p.name == varies]
     first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in found]
     return [*(p for p in ordered if p not in found), *(p for p in found if p.layout)], first

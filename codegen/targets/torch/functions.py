@@ -48,13 +48,12 @@ class Functions:
         )
 
     def printer(self, function: Function) -> Printer:
-        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
-        tensors = [p for p in function.parameters if p.role in ("input", "adjoint", "statement")]
-        tensors += [p for p in function.parameters if p.role in ("kept", "given")]
+        roles = (("input", "adjoint", "statement"), ("kept", "given"))  # the latter if need be
+        tensors = [p for role in roles for p in function.parameters if p.role in role]
         like = min(tensors, key=lambda p: p.default is not None).name
-        fixed, name = dict(self.program.fixed), self.program.name
-        hurried = function is self.program.forward
-        around = Surroundings(name, self.dims, fixed, self.dtype, hurried)
+        hurried, fixed = function is self.program.forward, dict(self.program.fixed)
+        around = Surroundings(self.program.name, self.dims, fixed, self.dtype, hurried)
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         return Printer(self.sizes, numbers, like, around)
 
     def function(
