@@ -46,30 +46,23 @@ def shape_steps(
     known: Mapping[str, str],
     upstream: bool = False,
     after: bool = False,
-    varies: str = "",
 ) -> list[Step]:
     """The tensors among ``parameters``, each of its kind and shape; then all in single precision
     and with one dimension for each `Axes`, if they were not.
 
     ``names`` gives every axis the name of its size; ``known`` are those sizes that are known
     already, each with the argument that it is from, or "". An ``upstream`` gradient may be of fewer
-    bits than what the forward saved; the format is known already ``after`` other arguments. The
-    argument that ``varies`` with the reduction says the format, and no size that another shows.
+    bits than what the forward saved; the format is known already ``after`` other arguments. What
+    varies with the reduction says the format, and no size that another shows.
     """
-    known, steps = dict(known), []
-    for p in (p for p in parameters if p.role == "shape"):
-        steps.append(ReadShape(p.name, names[p.layout[0].axis.name]))
-        known[names[p.layout[0].axis.name]] = p.name
+    shapes = {names[p.layout[0].axis.name]: p.name for p in parameters if p.role == "shape"}
+    known = {**known, **shapes}
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
     kind = rest if after else "first"
-    ordered = [*_in_order(tensors, broadcast, names, {*known})]
-    if varying := [p for p in ordered if p.name == varies]:
-        steps += [
-            Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in varying
-        ]
-        kind = rest
-        ordered = [*(p for p in ordered if p not in varying), *(p for p in varying if p.layout)]
+    ordered, first = _varying_last(_in_order(tensors, broadcast, names, {*known}), kind)
+    kind = rest if first else kind
+    steps: list[Step] = [*(ReadShape(name, size) for size, name in shapes.items()), *first]
     for p in ordered:
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
@@ -79,10 +72,7 @@ def shape_steps(
         kind = rest if own == "first" else kind
         owners = () if after else _owners(p.layout, sizes, known)
         steps.append(Fits(p.name, p.layout, there, owners, own, optional))
-        new = tuple(
-            not one and size not in sizes[:i]
-            for i, (one, size) in enumerate(zip(there, sizes, strict=True))
-        )
+        new = tuple(not one and sizes.index(size) == i for i, (one, size) in _pairs(there, sizes))
         if any(new):
             steps.append(ReadSizes(p.name, p.layout, new))
         if sum(new) + sum(there) < len(new):  # an axis twice
@@ -91,20 +81,21 @@ def shape_steps(
             if not dim.one:
                 known.setdefault(size, p.name)
     floats = tuple(p.name for p in tensors if p.role not in KINDS)
-    steps.append(InSingle("", floats, mixed=upstream))
-    return [*steps, *_merged(tensors, names)]
+    return [*steps, InSingle("", floats, mixed=upstream), *_merged(tensors, names)]
 
 
-def _varying_last(
-    parameters: Iterable[Parameter], varies: str, kind: str
-) -> tuple[list[Parameter], list[Fits]]:
-    """The argument that ``varies`` after those that show the sizes, unless it has none; and what is
-    asked of it before.
+def _pairs(there: Sequence[bool], sizes: Sequence[str]) -> Iterable[tuple[int, tuple[bool, str]]]:
+    return enumerate(zip(there, sizes, strict=True))
+
+
+def _varying_last(parameters: Iterable[Parameter], kind: str) -> tuple[list[Parameter], list[Fits]]:
+    """The arguments that vary with the reduction after those that show the sizes, unless they have
+    none; and what is asked of them before.
     """
     ordered = [*parameters]
-    found = [p for p in ordered if p.name == varies]
-    first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in found]
-    return [*(p for p in ordered if p not in found), *(p for p in found if p.layout)], first
+    varying = [p for p in ordered if p.varies]
+    first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in varying]
+    return [*(p for p in ordered if not p.varies), *(p for p in varying if p.layout)], first
 
 
 def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[MergeDims]:

@@ -190,8 +190,9 @@ class Builder(Signatures):
 
     def _backward(self) -> Function:
         output = self.definition.output
+        upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
         parameters = [
-            Parameter(f"d{output.name}", self.layouts[output.name], "adjoint"),
+            replace(upstream, varies=bool(self.definition.reduction)),
             *self.needs(),
         ]
         lines = self._gradient_lines()

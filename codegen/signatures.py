@@ -201,8 +201,7 @@ class Signatures(Refusals):
         self, parameters: Sequence[Parameter], broadcast: Sequence[str] = (), upstream: bool = False
     ) -> list[Step]:
         lengths, fixed = self._lengths(parameters), dict.fromkeys(self._fixed_sizes(), "")
-        varies = f"d{self.definition.output}" if upstream and self.definition.reduction else ""
-        shapes = shape_steps(parameters, broadcast, self._names, fixed, upstream, varies=varies)
+        shapes = shape_steps(parameters, broadcast, self._names, fixed, upstream)
         rest = [
             *refused(self._requirements(), lengths),
             *number_steps(parameters, self._demanded(parameters), self.definition.snake),

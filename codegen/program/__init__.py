@@ -33,7 +33,8 @@ class Parameter:
     it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
     count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
     ignored), 'size' (the length of an axis), 'shape' (the dimensions that an `Axes` stands
-    for) or 'reduction' (a word). ``sometimes``: None where the reduction does not need it.
+    for) or 'reduction' (a word). ``sometimes``: None where the reduction does not need it, and
+    ``varies``: the reduction decides its dimensions.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Parameter:
     role: str = "input"
     default: float | Value | str | None = None
     sometimes: bool = False
+    varies: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
