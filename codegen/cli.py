@@ -6,10 +6,9 @@ Exit status: 0 done; 1 unproved or out of date; 2 the question itself was not un
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -26,7 +25,7 @@ from codegen.sharding import CHUNK, SHARD
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels, targets
 from codegen.trace import trace_command
-from codegen.writing import REMEDY, kernel_files, with_runtime, write_modules
+from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
 from derive.commands.check import check_command
 from derive.commands.main import list_command
 from derive.commands.order import add_order, order_of
@@ -78,13 +77,14 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         metavar="AXIS",
         help="write the module that computes in chunks of an axis, of which one is held at a time",
     )
+    parser.add_argument(
+        "--standalone",
+        action="store_true",
+        help="write files that need torch alone, each with all of _runtime.py in it",
+    )
     add_reduction(parser)
     options = _options(parser, arguments)
-    if options.shard or options.chunk:
-        return guarded(lambda: _in_parts(options, order_of(options, THIRD)))
-    return guarded(
-        lambda: _generate(options, _cache(options, order_of(options, THIRD), _target(options)))
-    )
+    return guarded(lambda: _generate(options, order_of(options, THIRD)))
 
 
 def _target(options: argparse.Namespace) -> str:
@@ -150,9 +150,14 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
     return main(arguments, "gradform")
 
 
-def _generate(options: argparse.Namespace, cache: Cache) -> int:
+def _generate(options: argparse.Namespace, order: int) -> int:
+    if options.shard or options.chunk:
+        return _in_parts(options, order)
     refuse_reduction(options)
-    limit, out, forwards = seconds_of(options.limit), options.out, _forwards(options)
+    cache, limit = _cache(options, order, _target(options)), seconds_of(options.limit)
+    if options.standalone and cache.target in kernels:
+        raise QuestionError("kernels stand beside _runtime.py", "leave --standalone out")
+    out, forwards = options.out, _forwards(options)
     if not options.check:
         _refuse([out / file_of(forward) for forward in forwards], options)
     results = _emitted(forwards, cache, limit)
@@ -161,7 +166,7 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
         for reduced, way, axes in present(out, forward):
             again = generate_of_ranks(reduced, axes, limit=limit, way=way)
             texts[out / again.file] = again.text
-    texts = with_runtime(texts)
+    texts = with_runtime(texts, options.standalone)
     if cache.target in kernels:
         texts |= kernel_files(out, results, kernels[cache.target])
     return _ended(options, texts, results, table(results))
@@ -174,9 +179,10 @@ def _in_parts(options: argparse.Namespace, order: int) -> int:
         raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
-    if _target(options) != TORCH or order != SECOND:
+    if _target(options) != TORCH or order != SECOND or options.standalone:
         raise QuestionError(
-            f"--{way} writes torch code of the first order alone", "leave --target and --order out"
+            f"--{way} writes torch code of the first order alone, beside _runtime.py",
+            "leave --target, --order and --standalone out",
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
     forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
@@ -190,13 +196,17 @@ def _in_parts(options: argparse.Namespace, order: int) -> int:
 def _ended(options, texts: dict[Path, str], found: Sequence[Emitted | OfRanks], shown) -> int:
     """Write the modules, or say which are out of date; either way show the table."""
     if options.check:
-        outdated = _outdated(texts)
         _console().print(shown)
-        return _said(outdated)
+        return _said(outdated(texts))
     write_modules(texts, files_read(), options.force)
     _console().print(shown)
     files = ", ".join(each.file for each in found)
     _console().print(f"written to {options.out}: {files}", soft_wrap=True)
+    if not (options.standalone or (options.out / "__init__.py").exists()):
+        say(
+            f"note: {options.out} has no __init__.py, and its modules import _runtime from their "
+            "own package: import them from the folder above, or write them with --standalone"
+        )
     return DONE
 
 
@@ -208,7 +218,7 @@ def _report(options: argparse.Namespace, cache: Cache) -> int:
     results = _emitted(forwards, cache, limit)
     text = report(results, current(path))
     if options.check:
-        return _said(_outdated({path: text}))
+        return _said(outdated({path: text}))
     write_modules({path: text}, files_read(), options.force)
     _console().print(f"written to {path}", soft_wrap=True)
     return DONE
@@ -217,11 +227,6 @@ def _report(options: argparse.Namespace, cache: Cache) -> int:
 def _refuse(paths: Sequence[Path], options: argparse.Namespace) -> None:
     """What would be refused after the derivation is refused before it."""
     refuse(paths, REMEDY, files_read(), options.force)
-
-
-def _outdated(texts: Mapping[Path, str]) -> list[Path]:
-    """The files that differ from what they should be; the differences are printed."""
-    return [path for path, text in texts.items() if _show_difference(path, text)]
 
 
 def _said(outdated: Sequence[Path]) -> int:
@@ -281,19 +286,3 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Whoever reads has read enough: for `guarded` to settle, not the end of the program."""
         raise BrokenPipeError
-
-
-def _show_difference(path: Path, text: str) -> bool:
-    """Print how the file differs from what it should be; whether it does."""
-    old = current(path)
-    if old == text:
-        return False
-    lines = difflib.unified_diff(
-        (old or "").splitlines(),
-        text.splitlines(),
-        f"{path} (as it is)",
-        f"{path} (as it should be)",
-        lineterm="",
-    )
-    sys.stdout.write("\n".join(lines) + "\n")
-    return True

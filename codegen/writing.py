@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from codegen.quality import Emitted
 from codegen.targets import Kernels
+from codegen.targets.torch.standalone import standalone
 from codegen.targets.torch.target import RUNTIME, runtime
 from derive.language.errors import QuestionError
 from derive.running import writing
@@ -57,10 +60,17 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
     return texts
 
 
-def with_runtime(texts: Mapping[Path, str]) -> dict[Path, str]:
-    """The modules, and in each of their folders the file that they share."""
+def with_runtime(texts: Mapping[Path, str], alone: bool = False) -> dict[Path, str]:
+    """The modules, and in each of their folders the file that they share, or all of it in each."""
     shared = runtime()
+    if alone:
+        return {path: standalone(text, shared) for path, text in texts.items()}
     return {path.parent / RUNTIME: shared for path in texts} | dict(texts)
+
+
+def outdated(texts: Mapping[Path, str]) -> list[Path]:
+    """The files that differ from what they should be; the differences are printed."""
+    return [path for path, text in texts.items() if _show_difference(path, text)]
 
 
 def write_modules(
@@ -85,3 +95,19 @@ def write_modules(
         raise QuestionError(problem, REMEDY) from None
     markers = {folder / "__init__.py": MARKER for folder in new}
     writing.write_all(markers | dict(texts), REMEDY, inputs, force)
+
+
+def _show_difference(path: Path, text: str) -> bool:
+    """Print how the file differs from what it should be; whether it does."""
+    old = writing.current(path)
+    if old == text:
+        return False
+    lines = difflib.unified_diff(
+        (old or "").splitlines(),
+        text.splitlines(),
+        f"{path} (as it is)",
+        f"{path} (as it should be)",
+        lineterm="",
+    )
+    sys.stdout.write("\n".join(lines) + "\n")
+    return True

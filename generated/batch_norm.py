@@ -82,13 +82,7 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
     if _runtime.in_plain_torch():
         return batch_norm_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    if _runtime.transforms_active():
-        apply = BatchNormTransformed.apply
-    else:
-        apply = BatchNormFunction.apply
-    y = apply(x, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, gain, bias, eps)
     return y if y.dtype == dtype else y.to(dtype)
 
 
@@ -146,18 +140,18 @@ def batch_norm_backward(
     dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
-    result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
+    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
     return BatchNormGradients(result.dx.to(dtype), result.dgain.to(dtype), result.dbias.to(dtype))
 
 
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
     N = dy.shape[0]
     dx = dgain = dbias = None
-    if needs[0] or needs[1]:
+    if needs.x or needs.gain:
         dgain = (dy * xhat).sum(0)
-    if needs[0] or needs[2]:
+    if needs.x or needs.bias:
         dbias = dy.sum(0)
-    if needs[0]:
+    if needs.x:
         dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)
     return BatchNormGradients(dx, dgain, dbias)
 
@@ -304,10 +298,9 @@ def batch_norm_double_backward(
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-        (True,) * 4,
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
     )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
     dgain = dgain + c_gain
     return BatchNormSecond(v_y.to(dtype), dx.to(dtype), dgain.to(dtype), dbias.to(dtype))
 
@@ -318,21 +311,21 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(C)
-    if needs[1] or needs[2] or needs[3]:
+    if needs.gain or needs.inv_std or needs.xhat:
         g_gain = (g * xhat).sum(0, keepdim=True)
-    if needs[1] or needs[2]:
+    if needs.gain or needs.inv_std:
         g_bias = g.sum(0, keepdim=True)
         g_x_term = torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
         sum_g_x_term_v_x = (g_x_term * v_x).sum(0)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = (
             torch.addcmul(
                 torch.addcmul(v_bias, gain * inv_std, v_x),
@@ -341,11 +334,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             )
             - gain * inv_std * v_x.sum(0, keepdim=True) / N
         )
-    if needs[1]:
+    if needs.gain:
         c_gain = sum_g_x_term_v_x * inv_std[0]
-    if needs[2]:
+    if needs.inv_std:
         c_inv_std = (sum_g_x_term_v_x * gain)[None]
-    if needs[3]:
+    if needs.xhat:
         c_xhat = torch.addcmul(
             (v_gain - sum_v_x_xhat * gain * inv_std / (N - 1)) * g,
             g_gain * gain * inv_std / (N - 1),
@@ -360,14 +353,14 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C)
-    if needs[0]:
+    if needs.x:
         if c_inv_std is None:
             c_inv_std = gain.new_full((), 0).expand(1, C)
         if c_xhat is None:
             c_xhat = gain.new_full((), 0).expand(N, C)
-    if needs[0] or needs[2]:
+    if needs.x or needs.bias:
         sum_c_y = c_y.sum(0, keepdim=True)
-    if needs[0]:
+    if needs.x:
         dx = inv_std * torch.addcmul(
             torch.addcmul(
                 c_xhat - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N,
@@ -379,95 +372,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
             ) / (N - 1),
             xhat, value=-1,
         )
-    if needs[1]:
+    if needs.gain:
         dgain = (c_y * xhat).sum(0)
-    if needs[2]:
+    if needs.bias:
         dbias = sum_c_y[0]
     return (dx, dgain, dbias)
 
 
-class BatchNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_std, result.xhat)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        elif dy is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                BatchNormGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], gradients[2], None)
-
-
-class BatchNormGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class BatchNormTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, gain, bias, eps):
-        result = _forward(x, gain, bias, eps)
-        return (result.y, result.inv_std, result.xhat)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, gain, _, _ = inputs
-        _, inv_std, xhat = outputs
-        ctx.save_for_backward(gain, inv_std, xhat)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return BatchNormFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " batch_norm_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "batch_norm", batch_norm_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
 )
 
 

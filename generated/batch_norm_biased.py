@@ -92,13 +92,7 @@ def batch_norm_biased(
     if _runtime.in_plain_torch():
         return batch_norm_biased_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    if _runtime.transforms_active():
-        apply = BatchNormBiasedTransformed.apply
-    else:
-        apply = BatchNormBiasedFunction.apply
-    y = apply(x, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, gain, bias, eps)
     y = _runtime.restored(y, 2, S_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -172,7 +166,7 @@ def batch_norm_biased_backward(
     dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
     if len(S_dims) != 1:
         dy, inv_std, xhat = _runtime.merged(2, 0, dy, inv_std, xhat)
-    result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
+    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
     return BatchNormBiasedGradients(
         _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
         result.dbias.to(dtype),
@@ -183,11 +177,11 @@ def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
     N = dy.shape[0]
     S = dy.shape[2]
     dx = dgain = dbias = None
-    if needs[0] or needs[1]:
+    if needs.x or needs.gain:
         dgain = (dy * xhat).sum((0, 2))
-    if needs[0] or needs[2]:
+    if needs.x or needs.bias:
         dbias = dy.sum((0, 2))
-    if needs[0]:
+    if needs.x:
         dx = gain[:, None] * inv_std * (
             torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S
         )
@@ -373,10 +367,9 @@ def batch_norm_biased_double_backward(
     if len(S_dims) != 1:
         v_x, g, inv_std, xhat = _runtime.merged(2, 0, v_x, g, inv_std, xhat)
     v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-        (True,) * 4,
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
     )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
     dgain = dgain + c_gain
     return BatchNormBiasedSecond(
         _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
@@ -391,21 +384,21 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(C)
-    if needs[1] or needs[2] or needs[3]:
+    if needs.gain or needs.inv_std or needs.xhat:
         g_gain = (g * xhat).sum((0, 2), keepdim=True)
-    if needs[1] or needs[2]:
+    if needs.gain or needs.inv_std:
         g_bias = g.sum((0, 2), keepdim=True)
         g_x_term = torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S
         sum_g_x_term_v_x = (g_x_term * v_x).sum((0, 2))
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = (
             torch.addcmul(
                 torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
@@ -414,11 +407,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             )
             - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
         )
-    if needs[1]:
+    if needs.gain:
         c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
-    if needs[2]:
+    if needs.inv_std:
         c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
-    if needs[3]:
+    if needs.xhat:
         c_xhat = torch.addcmul(
             (v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S) * g,
             g_gain * gain[:, None] * inv_std / N / S,
@@ -434,14 +427,14 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.x:
         if c_inv_std is None:
             c_inv_std = gain.new_full((), 0).expand(1, C, 1)
         if c_xhat is None:
             c_xhat = gain.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[2]:
+    if needs.x or needs.bias:
         sum_c_y = c_y.sum((0, 2), keepdim=True)
-    if needs[0]:
+    if needs.x:
         dx = inv_std * torch.addcmul(
             torch.addcmul(
                 c_xhat
@@ -455,11 +448,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
             ) / N / S,
             xhat, value=-1,
         )
-    if needs[1]:
+    if needs.gain:
         dgain = (c_y * xhat).sum((0, 2))
-    if needs[2]:
+    if needs.bias:
         dbias = sum_c_y[0, :, 0]
     return (dx, dgain, dbias)
+
+
+def _takes_plain(x, gain, bias, eps) -> bool:
+    return gain is None and bias is None
 
 
 def _plain_forward(x, eps) -> tuple:
@@ -475,14 +472,14 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_std)
 
 
-def _plain_backward(dy, inv_std, y) -> tuple:
+def _plain_backward(dy, inv_std, y, needs) -> tuple:
     N = dy.shape[0]
     S = dy.shape[2]
     dx = inv_std * (
         torch.addcmul(dy, (dy * y).sum((0, 2), keepdim=True) / N / S, y, value=-1)
         - dy.sum((0, 2), keepdim=True) / N / S
     )
-    return (dx, None, None)
+    return (dx,)
 
 
 def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
@@ -492,28 +489,28 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     v_y = c_inv_std = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[1] or needs[2]:
+    if needs.inv_std or needs.y:
         g_x_sum = (g * y).sum((0, 2), keepdim=True)
-    if needs[1]:
+    if needs.inv_std:
         g_x_term = (
             torch.addcmul(g, g_x_sum / N / S, y, value=-1)
             - g.sum((0, 2), keepdim=True) / N / S
         )
-    if needs[0] or needs[2]:
+    if needs.g or needs.y:
         sum_v_x_y = (v_x * y).sum((0, 2), keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = inv_std * (
             torch.addcmul(v_x, sum_v_x_y / N / S, y, value=-1)
             - v_x.sum((0, 2), keepdim=True) / N / S
         )
-    if needs[1]:
+    if needs.inv_std:
         c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
-    if needs[2]:
+    if needs.y:
         c_y = -sum_v_x_y * inv_std / N / S * g - g_x_sum * inv_std / N / S * v_x
     return (v_y, c_inv_std, c_y)
 
 
-def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
+def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     N = y.shape[0]
     C = inv_std.shape[1]
     S = y.shape[2]
@@ -529,125 +526,13 @@ def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
         )
         - c_y.sum((0, 2), keepdim=True) / N / S
     )
-    return (dx, None, None)
+    return (dx,)
 
 
-class BatchNormBiasedFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        ctx.set_materialize_grads(False)
-        ctx.plain = gain is None and bias is None
-        if ctx.plain:
-            y, inv_std = _plain_forward(x, eps)
-            ctx.save_for_backward(inv_std, y)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, inv_std)
-        result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_std, result.xhat)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                BatchNormBiasedGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1] if ctx.needs_input_grad[1] else None,
-            gradients[2] if ctx.needs_input_grad[2] else None,
-            None,
-        )
-
-
-class BatchNormBiasedGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class BatchNormBiasedTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, gain, bias, eps):
-        result = _forward(x, gain, bias, eps)
-        return (result.y, result.inv_std, result.xhat, result.gain.view_as(result.gain))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, gain, _, _ = inputs
-        _, inv_std, xhat, gain_filled = outputs
-        gain = gain_filled if gain is None else gain
-        ctx.save_for_backward(gain, inv_std, xhat)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return BatchNormBiasedFunction.backward(ctx, dy, *cotangents[:2])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " batch_norm_biased_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "batch_norm_biased", batch_norm_biased_forward, (_forward, _backward, _behind, _pullback),
+    numbers="eps", optional="gain bias", made="gain bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -82,13 +82,7 @@ def batch_norm_evaluation(
     dtype, S_dims, x, running_mean, running_var, gain, bias, eps = _arguments(
         x, running_mean, running_var, gain, bias, eps,
     )
-    if _runtime.transforms_active():
-        apply = BatchNormEvaluationTransformed.apply
-    else:
-        apply = BatchNormEvaluationFunction.apply
-    y = apply(x, running_mean, running_var, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, running_mean, running_var, gain, bias, eps)
     y = _runtime.restored(y, 2, S_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -155,7 +149,7 @@ def batch_norm_evaluation_backward(
     dy, x, gain, inv_std = _runtime.single(dy, x, gain, inv_std)
     if len(S_dims) != 1:
         dy, x = _runtime.merged(2, 0, dy, x)
-    result = _backward(dy, x, running_mean, gain, inv_std, (True,) * 6)
+    result = _backward(dy, x, running_mean, gain, inv_std, _pair.rule.every)
     return BatchNormEvaluationGradients(
         _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
         result.dbias.to(dtype),
@@ -164,11 +158,11 @@ def batch_norm_evaluation_backward(
 
 def _backward(dy, x, running_mean, gain, inv_std, needs) -> BatchNormEvaluationGradients:
     dx = dgain = dbias = None
-    if needs[3]:
+    if needs.gain:
         dgain = (inv_std[:, None] * dy * (x - running_mean[:, None])).sum((0, 2))
-    if needs[4]:
+    if needs.bias:
         dbias = dy.sum((0, 2))
-    if needs[0]:
+    if needs.x:
         dx = gain[:, None] * inv_std[:, None] * dy
     return BatchNormEvaluationGradients(dx, dgain, dbias)
 
@@ -312,10 +306,9 @@ def batch_norm_evaluation_double_backward(
     if len(S_dims) != 1:
         v_x, g, x = _runtime.merged(2, 0, v_x, g, x)
     v_y, c_x, _, c_gain, c_inv_std = _behind(
-        v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std,
-        (True,) * 5,
+        v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, _pair.rule.every_behind,
     )
-    dx, dgain, dbias = _pullback(None, c_inv_std, x, running_mean, gain, inv_std, (True,) * 6)
+    dx, dgain, dbias = _pullback(None, c_inv_std, x, running_mean, gain, inv_std, _pair.rule.every)
     dx = dx + c_x
     dgain = dgain + c_gain
     return BatchNormEvaluationSecond(
@@ -329,30 +322,30 @@ def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, needs) -> tu
     C = g.shape[1]
     S = g.shape[2]
     v_y = c_x = c_gain = c_inv_std = None
-    if needs[0] or needs[3] or needs[4]:
+    if needs.g or needs.gain or needs.inv_std:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[1] or needs[4]:
+    if needs.g or needs.x or needs.inv_std:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(C)
-    if needs[3] or needs[4]:
+    if needs.gain or needs.inv_std:
         sum_g_v_x = (g * v_x).sum((0, 2))
-    if needs[0] or needs[4]:
+    if needs.g or needs.inv_std:
         x_minus_running_mean_again = x - running_mean[:, None]
-    if needs[0]:
+    if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
             inv_std[:, None] * v_gain[:, None],
             x_minus_running_mean_again,
         )
-    if needs[1]:
+    if needs.x:
         c_x = inv_std[:, None] * v_gain[:, None] * g
-    if needs[3]:
+    if needs.gain:
         c_gain = sum_g_v_x * inv_std
-    if needs[4]:
+    if needs.inv_std:
         c_inv_std = torch.addcmul(
             sum_g_v_x * gain,
             v_gain,
@@ -368,13 +361,17 @@ def _pullback(c_y, c_inv_std, x, running_mean, gain, inv_std, needs) -> tuple:
     dx = dgain = dbias = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.x:
         dx = gain[:, None] * inv_std[:, None] * c_y
-    if needs[3]:
+    if needs.gain:
         dgain = (inv_std[:, None] * c_y * (x - running_mean[:, None])).sum((0, 2))
-    if needs[4]:
+    if needs.bias:
         dbias = c_y.sum((0, 2))
     return (dx, dgain, dbias)
+
+
+def _takes_plain(x, running_mean, running_var, gain, bias, eps) -> bool:
+    return gain is None and bias is None
 
 
 def _plain_forward(x, running_mean, running_var, eps) -> tuple:
@@ -386,9 +383,9 @@ def _plain_forward(x, running_mean, running_var, eps) -> tuple:
     return (y, inv_std, S, N)
 
 
-def _plain_backward(dy, inv_std, S, N) -> tuple:
+def _plain_backward(dy, inv_std, S, N, needs) -> tuple:
     dx = inv_std[:, None] * dy
-    return (dx, None, None)
+    return (dx,)
 
 
 def _plain_behind(v_x, g, inv_std, S, N, needs) -> tuple:
@@ -396,139 +393,26 @@ def _plain_behind(v_x, g, inv_std, S, N, needs) -> tuple:
     v_y = c_inv_std = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.g:
         v_y = inv_std[:, None] * v_x
-    if needs[1]:
+    if needs.inv_std:
         c_inv_std = (g * v_x).sum((0, 2))
     return (v_y, c_inv_std)
 
 
-def _plain_pullback(c_y, c_inv_std, inv_std, S, N) -> tuple:
+def _plain_pullback(c_y, c_inv_std, inv_std, S, N, needs) -> tuple:
     C = inv_std.shape[0]
     if c_y is None:
         c_y = inv_std.new_full((), 0).expand(N, C, S)
     dx = inv_std[:, None] * c_y
-    return (dx, None, None)
+    return (dx,)
 
 
-class BatchNormEvaluationFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, running_mean, running_var, gain, bias, eps):
-        ctx.set_materialize_grads(False)
-        ctx.plain = gain is None and bias is None
-        if ctx.plain:
-            y, inv_std, S, N = _plain_forward(x, running_mean, running_var, eps)
-            ctx.save_for_backward(inv_std)
-            ctx.numbers = (S, N)
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, inv_std)
-        result = _forward(x, running_mean, running_var, gain, bias, eps)
-        ctx.save_for_backward(result.x, result.running_mean, result.gain, result.inv_std)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_std)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 6
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                BatchNormEvaluationGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy,
-                *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            None, None,
-            gradients[1] if ctx.needs_input_grad[3] else None,
-            gradients[2] if ctx.needs_input_grad[4] else None,
-            None,
-        )
-
-
-class BatchNormEvaluationGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class BatchNormEvaluationTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, running_mean, running_var, gain, bias, eps):
-        result = _forward(x, running_mean, running_var, gain, bias, eps)
-        return (result.y, result.inv_std, result.gain.view_as(result.gain))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, running_mean, _, gain, _, _ = inputs
-        _, inv_std, gain_filled = outputs
-        gain = gain_filled if gain is None else gain
-        ctx.save_for_backward(x, running_mean, gain, inv_std)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return BatchNormEvaluationFunction.backward(ctx, dy, *cotangents[:1])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " batch_norm_evaluation_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "batch_norm_evaluation", batch_norm_evaluation_forward,
+    (_forward, _backward, _behind, _pullback), numbers="eps S N", optional="gain bias",
+    made="gain bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -100,13 +100,7 @@ def bce_with_logits_none(
     dtype, N_dims, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
-    if _runtime.transforms_active():
-        apply = BCEWithLogitsNoneTransformed.apply
-    else:
-        apply = BCEWithLogitsNoneFunction.apply
-    losses = apply(logits, target, weight, pos_weight)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(logits, target, weight, pos_weight)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -177,7 +171,7 @@ def bce_with_logits_none_backward(
     dlosses, logits, target = _runtime.single(dlosses, logits, target)
     if len(N_dims) != 1:
         dlosses, logits, target, weight = _runtime.merged(0, -1, dlosses, logits, target, weight)
-    result = _backward(dlosses, logits, target, weight, pos_weight, (True,) * 4)
+    result = _backward(dlosses, logits, target, weight, pos_weight, _pair.rule.every)
     return BCEWithLogitsNoneGradients(
         _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -187,13 +181,13 @@ def bce_with_logits_none_backward(
 def _backward(dlosses, logits, target, weight, pos_weight, needs) -> BCEWithLogitsNoneGradients:
     dlogits = dtarget = None
     dlikelihood = -dlosses * weight
-    if needs[0]:
+    if needs.logits:
         dlogits = dlikelihood * torch.addcmul(
             pos_weight * target,
             torch.sigmoid(logits),
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = dlikelihood * torch.addcmul(
             torch.nn.functional.softplus(logits, threshold=40),
             pos_weight,
@@ -365,8 +359,7 @@ def bce_with_logits_none_double_backward(
             0, -1, v_logits, v_target, g, logits, target, weight,
         )
     v_losses, c_logits, c_target, _, _ = _behind(
-        v_logits, v_target, g, logits, target, weight, pos_weight,
-        (True,) * 5,
+        v_logits, v_target, g, logits, target, weight, pos_weight, _pair.rule.every_behind,
     )
     return BCEWithLogitsNoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
@@ -381,19 +374,19 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
     v_losses = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[1]:
+    if needs.g or needs.logits:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
     share_logits = torch.sigmoid(logits)
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         g_likelihood = -g * weight
-    if needs[1]:
+    if needs.logits:
         choice_logits = (logits >= 0).to(g.dtype)
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         one_minus_pos_weight = 1 - pos_weight
-    if needs[1]:
+    if needs.logits:
         dlog_logits = one_minus_pos_weight * g_likelihood * v_target
-    if needs[0]:
+    if needs.g:
         v_losses = -weight * torch.addcmul(
             v_target * torch.addcmul(
                 torch.nn.functional.softplus(logits, threshold=40),
@@ -407,7 +400,7 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
                 torch.addcmul(target, pos_weight, target, value=-1) - 1,
             ),
         )
-    if needs[1]:
+    if needs.logits:
         c_logits = torch.addcmul(
             dlog_logits * (share_logits - choice_logits),
             g_likelihood,
@@ -417,11 +410,15 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
                 share_logits,
             ),
         )
-    if needs[2]:
+    if needs.target:
         c_target = g_likelihood * v_logits * torch.addcmul(
             pos_weight, one_minus_pos_weight, share_logits,
         )
     return (v_losses, c_logits, c_target, None, None)
+
+
+def _takes_plain(logits, target, weight, pos_weight) -> bool:
+    return weight is None and pos_weight is None
 
 
 def _plain_forward(logits, target) -> tuple:
@@ -437,9 +434,9 @@ def _plain_forward(logits, target) -> tuple:
 
 def _plain_backward(dlosses, logits, target, needs) -> tuple:
     dlogits = dtarget = None
-    if needs[0]:
+    if needs.logits:
         dlogits = dlosses * (torch.sigmoid(logits) - target)
-    if needs[1]:
+    if needs.target:
         dtarget = -dlosses * logits
     return (dlogits, dtarget)
 
@@ -450,127 +447,23 @@ def _plain_behind(v_logits, v_target, g, logits, target, needs) -> tuple:
     v_losses = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[1]:
+    if needs.g or needs.logits:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
         g_logits_inverse = torch.sigmoid(logits)
-    if needs[0]:
+    if needs.g:
         v_losses = torch.addcmul(v_logits * (g_logits_inverse - target), logits, v_target, value=-1)
-    if needs[1]:
+    if needs.logits:
         c_logits = g * (torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse) - v_target)
-    if needs[2]:
+    if needs.target:
         c_target = -g * v_logits
     return (v_losses, c_logits, c_target)
 
 
-class BCEWithLogitsNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, pos_weight):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and pos_weight is None
-        if ctx.plain:
-            losses, logits, target = _plain_forward(logits, target)
-            ctx.save_for_backward(logits, target)
-            ctx.numbers = ()
-            return (losses,)
-        result = _forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                BCEWithLogitsNoneGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dlosses,
-                *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(
-                    dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class BCEWithLogitsNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dlosses, *saved):
-        if plain:
-            gradients = _plain_backward(dlosses, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dlosses, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dlosses, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dlosses, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class BCEWithLogitsNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, weight, pos_weight):
-        result = _forward(logits, target, weight, pos_weight)
-        return (
-            result.losses,
-            result.weight.view_as(result.weight),
-            result.pos_weight.view_as(result.pos_weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        logits, target, _, _ = inputs
-        _, weight, pos_weight = outputs
-        ctx.save_for_backward(logits, target, weight, pos_weight)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return BCEWithLogitsNoneFunction.backward(ctx, dlosses, *cotangents[:0])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " bce_with_logits_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "bce_with_logits_none", bce_with_logits_none_forward, (_forward, _backward, _behind),
+    made="weight pos_weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

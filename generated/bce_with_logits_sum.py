@@ -97,13 +97,7 @@ def bce_with_logits_sum(
     dtype, _, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
-    if _runtime.transforms_active():
-        apply = BCEWithLogitsSumTransformed.apply
-    else:
-        apply = BCEWithLogitsSumFunction.apply
-    loss = apply(logits, target, weight, pos_weight)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, target, weight, pos_weight)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -174,7 +168,7 @@ def bce_with_logits_sum_backward(
     dloss, logits, target = _runtime.single(dloss, logits, target)
     if len(N_dims) != 1:
         logits, target, weight = _runtime.merged(0, -1, logits, target, weight)
-    result = _backward(dloss, logits, target, weight, pos_weight, (True,) * 4)
+    result = _backward(dloss, logits, target, weight, pos_weight, _pair.rule.every)
     return BCEWithLogitsSumGradients(
         _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -184,13 +178,13 @@ def bce_with_logits_sum_backward(
 def _backward(dloss, logits, target, weight, pos_weight, needs) -> BCEWithLogitsSumGradients:
     dlogits = dtarget = None
     dlikelihood = -dloss * weight
-    if needs[0]:
+    if needs.logits:
         dlogits = dlikelihood * torch.addcmul(
             pos_weight * target,
             torch.sigmoid(logits),
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = dlikelihood * torch.addcmul(
             torch.nn.functional.softplus(logits, threshold=40),
             pos_weight,
@@ -367,8 +361,7 @@ def bce_with_logits_sum_double_backward(
             0, -1, v_logits, v_target, logits, target, weight,
         )
     v_loss, c_logits, c_target, _, _ = _behind(
-        v_logits, v_target, g, logits, target, weight, pos_weight,
-        (True,) * 5,
+        v_logits, v_target, g, logits, target, weight, pos_weight, _pair.rule.every_behind,
     )
     return BCEWithLogitsSumSecond(
         v_loss.to(dtype), _runtime.restored(c_logits, 0, N_dims).to(dtype),
@@ -382,19 +375,19 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
     v_loss = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[1]:
+    if needs.g or needs.logits:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
     share_logits = torch.sigmoid(logits)
-    if needs[1]:
+    if needs.logits:
         choice_logits = (logits >= 0).to(g.dtype)
         dg_target_term_2 = -g * v_target * weight
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         dg_logits_term_2 = -g * v_logits * weight
         one_minus_pos_weight = 1 - pos_weight
-    if needs[1]:
+    if needs.logits:
         dlog_logits = one_minus_pos_weight * dg_target_term_2
-    if needs[0]:
+    if needs.g:
         v_loss = -(
             weight * torch.addcmul(
                 v_target * torch.addcmul(
@@ -410,7 +403,7 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
                 ),
             )
         ).sum()
-    if needs[1]:
+    if needs.logits:
         c_logits = (
             torch.addcmul(
                 dlog_logits * (share_logits - choice_logits),
@@ -422,9 +415,13 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
                 share_logits,
             )
         )
-    if needs[2]:
+    if needs.target:
         c_target = dg_logits_term_2 * torch.addcmul(pos_weight, one_minus_pos_weight, share_logits)
     return (v_loss, c_logits, c_target, None, None)
+
+
+def _takes_plain(logits, target, weight, pos_weight) -> bool:
+    return weight is None and pos_weight is None
 
 
 def _plain_forward(logits, target) -> tuple:
@@ -441,9 +438,9 @@ def _plain_forward(logits, target) -> tuple:
 
 def _plain_backward(dloss, logits, target, needs) -> tuple:
     dlogits = dtarget = None
-    if needs[0]:
+    if needs.logits:
         dlogits = dloss * (torch.sigmoid(logits) - target)
-    if needs[1]:
+    if needs.target:
         dtarget = -dloss * logits
     return (dlogits, dtarget)
 
@@ -454,130 +451,28 @@ def _plain_behind(v_logits, v_target, g, logits, target, needs) -> tuple:
     v_loss = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[1]:
+    if needs.g or needs.logits:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
         g_logits_inverse = torch.sigmoid(logits)
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         dg_logits_inverse_minus_target = g * v_logits
-    if needs[0]:
+    if needs.g:
         v_loss = (v_logits * (g_logits_inverse - target)).sum() - (logits * v_target).sum()
-    if needs[1]:
+    if needs.logits:
         c_logits = torch.addcmul(
             torch.ops.aten.sigmoid_backward(dg_logits_inverse_minus_target, g_logits_inverse),
             g, v_target, value=-1,
         )
-    if needs[2]:
+    if needs.target:
         c_target = -dg_logits_inverse_minus_target
     return (v_loss, c_logits, c_target)
 
 
-class BCEWithLogitsSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, pos_weight):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and pos_weight is None
-        if ctx.plain:
-            loss, logits, target = _plain_forward(logits, target)
-            ctx.save_for_backward(logits, target)
-            ctx.numbers = ()
-            return (loss,)
-        result = _forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight)
-        ctx.numbers = ()
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                BCEWithLogitsSumGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss,
-                *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class BCEWithLogitsSumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class BCEWithLogitsSumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, weight, pos_weight):
-        result = _forward(logits, target, weight, pos_weight)
-        return (
-            result.loss,
-            result.weight.view_as(result.weight),
-            result.pos_weight.view_as(result.pos_weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        logits, target, _, _ = inputs
-        _, weight, pos_weight = outputs
-        ctx.save_for_backward(logits, target, weight, pos_weight)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return BCEWithLogitsSumFunction.backward(ctx, dloss, *cotangents[:0])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " bce_with_logits_sum_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "bce_with_logits_sum", bce_with_logits_sum_forward, (_forward, _backward, _behind),
+    made="weight pos_weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

@@ -84,13 +84,7 @@ def biased_attention(
     if _runtime.in_plain_torch():
         return biased_attention_forward(query, key, value, bias, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, bias, scale = _arguments(query, key, value, bias, scale)
-    if _runtime.transforms_active():
-        apply = BiasedAttentionTransformed.apply
-    else:
-        apply = BiasedAttentionFunction.apply
-    y = apply(query, key, value, bias, scale)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(query, key, value, bias, scale)
     y = _runtime.restored(y, 0, B_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -188,7 +182,7 @@ def biased_attention_backward(
         )
     if not isinstance(scale, (float, int)):
         scale = _inputs.number("scale", scale)
-    result = _backward(dy, query, key, value, probs, scale, (True,) * 5)
+    result = _backward(dy, query, key, value, probs, scale, _pair.rule.every)
     return BiasedAttentionGradients(
         _runtime.restored(result.dquery, 0, B_dims).to(dtype),
         _runtime.restored(result.dkey, 0, B_dims).to(dtype),
@@ -200,15 +194,15 @@ def biased_attention_backward(
 @_runtime.uncast
 def _backward(dy, query, key, value, probs, scale, needs) -> BiasedAttentionGradients:
     dquery = dkey = dvalue = dbias = None
-    if needs[0] or needs[1] or needs[3]:
+    if needs.query or needs.key or needs.bias:
         dprobs = dy @ value.mT
-    if needs[2]:
+    if needs.value:
         dvalue = probs.mT @ dy
-    if needs[0] or needs[1] or needs[3]:
+    if needs.query or needs.key or needs.bias:
         dbias = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-    if needs[0]:
+    if needs.query:
         dquery = scale * (dbias @ key)
-    if needs[1]:
+    if needs.key:
         dkey = scale * (dbias.mT @ query)
     return BiasedAttentionGradients(dquery, dkey, dvalue, dbias)
 
@@ -494,10 +488,10 @@ def biased_attention_double_backward(
         scale = _inputs.number("scale", scale)
     v_y, c_query, c_key, c_value, c_probs = _behind(
         v_query, v_key, v_value, v_bias, g, query, key, value, probs, scale,
-        (True,) * 5,
+        _pair.rule.every_behind,
     )
     dquery, dkey, dvalue, dbias = _pullback(
-        None, c_probs, query, key, value, probs, scale, (True,) * 5,
+        None, c_probs, query, key, value, probs, scale, _pair.rule.every,
     )
     dquery = dquery + c_query
     dkey = dkey + c_key
@@ -518,37 +512,37 @@ def _behind(v_query, v_key, v_value, v_bias, g, query, key, value, probs, scale,
     S = key.shape[1]
     F = g.shape[2]
     v_y = c_value = c_query = c_key = c_probs = None
-    if needs[0] or needs[3] or needs[2] or needs[4]:
+    if needs.g or needs.value or needs.key or needs.probs:
         if v_query is None:
             v_query = g.new_full((), 0).expand(B, T, E)
-    if needs[0] or needs[3] or needs[1] or needs[4]:
+    if needs.g or needs.value or needs.query or needs.probs:
         if v_key is None:
             v_key = g.new_full((), 0).expand(B, S, E)
-    if needs[0] or needs[4]:
+    if needs.g or needs.probs:
         if v_value is None:
             v_value = g.new_full((), 0).expand(B, S, F)
-    if needs[0] or needs[3] or needs[4]:
+    if needs.g or needs.value or needs.probs:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(B, T, S)
-    if needs[1] or needs[2] or needs[4]:
+    if needs.query or needs.key or needs.probs:
         g_probs = g @ value.mT
         g_bias_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
-    if needs[1] or needs[2]:
+    if needs.query or needs.key:
         g_bias = g_bias_term * probs
-    if needs[0] or needs[3] or needs[4]:
+    if needs.g or needs.value or needs.probs:
         dg_bias = torch.add(v_bias, torch.baddbmm(v_query @ key.mT, query, v_key.mT), alpha=scale)
         sum_dg_bias_probs = (dg_bias * probs).sum(2, keepdim=True)
-    if needs[0] or needs[3]:
+    if needs.g or needs.value:
         dg_probs = probs * (dg_bias - sum_dg_bias_probs)
-    if needs[3]:
+    if needs.value:
         c_value = dg_probs.mT @ g
-    if needs[0]:
+    if needs.g:
         v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    if needs[1]:
+    if needs.query:
         c_query = scale * (g_bias @ v_key)
-    if needs[2]:
+    if needs.key:
         c_key = scale * (g_bias.mT @ v_query)
-    if needs[4]:
+    if needs.probs:
         c_probs = torch.addcmul(
             torch.addcmul(g @ v_value.mT, dg_bias, g_bias_term),
             sum_dg_bias_probs, g_probs, value=-1,
@@ -565,103 +559,24 @@ def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
     dquery = dkey = dvalue = dbias = None
     if c_y is None:
         c_y = query.new_full((), 0).expand(B, T, F)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.query or needs.key or needs.bias:
         if c_probs is None:
             c_probs = query.new_full((), 0).expand(B, T, S)
-    if needs[2]:
+    if needs.value:
         dvalue = probs.mT @ c_y
-    if needs[0] or needs[1] or needs[3]:
+    if needs.query or needs.key or needs.bias:
         dprobs = torch.baddbmm(c_probs, c_y, value.mT)
         dbias = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-    if needs[0]:
+    if needs.query:
         dquery = scale * (dbias @ key)
-    if needs[1]:
+    if needs.key:
         dkey = scale * (dbias.mT @ query)
     return (dquery, dkey, dvalue, dbias)
 
 
-class BiasedAttentionFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, query, key, value, bias, scale):
-        ctx.set_materialize_grads(False)
-        result = _forward(query, key, value, bias, scale)
-        ctx.save_for_backward(result.query, result.key, result.value, result.probs)
-        ctx.numbers = (result.scale,)
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.probs)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        elif dy is None:
-            return (None,) * 5
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                BiasedAttentionGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], gradients[2], gradients[3], None)
-
-
-class BiasedAttentionGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class BiasedAttentionTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(query, key, value, bias, scale):
-        result = _forward(query, key, value, bias, scale)
-        return (result.y, result.probs)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        query, key, value, _, scale = inputs
-        _, probs = outputs
-        ctx.save_for_backward(query, key, value, probs)
-        ctx.numbers = (scale,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return BiasedAttentionFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " biased_attention_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "biased_attention", biased_attention_forward, (_forward, _backward, _behind, _pullback),
+    numbers="scale",
 )
 
 

@@ -79,13 +79,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     if _runtime.in_plain_torch():
         return bilinear_forward(x1, x2, weight, bias).y.to(x1.dtype)
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
-    if _runtime.transforms_active():
-        apply = BilinearTransformed.apply
-    else:
-        apply = BilinearFunction.apply
-    y = apply(x1, x2, weight, bias)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x1, x2, weight, bias)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -163,7 +157,7 @@ def bilinear_backward(
     if len(N_dims) != 1:
         dy, x1, x2 = _runtime.merged(0, -1, dy, x1, x2)
         through, = _runtime.merged(0, -2, through)
-    result = _backward(dy, x1, x2, weight, through, (True,) * 4)
+    result = _backward(dy, x1, x2, weight, through, _pair.rule.every)
     return BilinearGradients(
         _runtime.restored(result.dx1, 0, N_dims).to(dtype),
         _runtime.restored(result.dx2, 0, N_dims).to(dtype), result.dweight.to(dtype),
@@ -174,15 +168,15 @@ def bilinear_backward(
 @_runtime.uncast
 def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
     dx1 = dx2 = dweight = dbias = None
-    if needs[1]:
+    if needs.x2:
         dx2 = (dy[:, None] * through).sum(2)
-    if needs[3]:
+    if needs.bias:
         dbias = dy.sum(0)
-    if needs[0] or needs[2]:
+    if needs.x1 or needs.weight:
         dthrough = dy[:, None] * x2[:, :, None]
-    if needs[0]:
+    if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs[2]:
+    if needs.weight:
         dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
     return BilinearGradients(dx1, dx2, dweight, dbias)
 
@@ -365,10 +359,9 @@ def bilinear_double_backward(
         v_x1, v_x2, g, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, g, x1, x2)
         through, = _runtime.merged(0, -2, through)
     v_y, c_x1, c_x2, c_weight, c_through = _behind(
-        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through,
-        (True,) * 5,
+        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, _pair.rule.every_behind,
     )
-    dx1, dx2, dweight, dbias = _pullback(None, c_through, x1, x2, weight, through, (True,) * 4)
+    dx1, dx2, dweight, dbias = _pullback(None, c_through, x1, x2, weight, through, _pair.rule.every)
     dx1 = dx1 + c_x1
     dx2 = dx2 + c_x2
     dweight = dweight + c_weight
@@ -385,32 +378,32 @@ def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> 
     L = x2.shape[1]
     H = g.shape[1]
     v_y = c_x1 = c_weight = c_x2 = c_through = None
-    if needs[0] or needs[3] or needs[2]:
+    if needs.g or needs.weight or needs.x2:
         if v_x1 is None:
             v_x1 = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[4]:
+    if needs.g or needs.through:
         if v_x2 is None:
             v_x2 = g.new_full((), 0).expand(N, L)
-    if needs[0] or needs[1] or needs[2]:
+    if needs.g or needs.x1 or needs.x2:
         if v_weight is None:
             v_weight = g.new_full((), 0).expand(H, K, L)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(H)
-    if needs[1]:
+    if needs.x1:
         c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
-    if needs[3]:
+    if needs.weight:
         c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
-    if needs[0] or needs[2]:
+    if needs.g or needs.x2:
         dg_through = (
             torch.einsum("hkl,nk->nlh", v_weight, x1)
             + torch.einsum("hkl,nk->nlh", weight, v_x1)
         )
-    if needs[2]:
+    if needs.x2:
         c_x2 = (g[:, None] * dg_through).sum(2)
-    if needs[0]:
+    if needs.g:
         v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
-    if needs[4]:
+    if needs.through:
         c_through = g[:, None] * v_x2[:, :, None]
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
@@ -423,19 +416,23 @@ def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     dx1 = dx2 = dweight = dbias = None
     if c_y is None:
         c_y = x1.new_full((), 0).expand(N, H)
-    if needs[0] or needs[2]:
+    if needs.x1 or needs.weight:
         if c_through is None:
             c_through = x1.new_full((), 0).expand(N, L, H)
         dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
-    if needs[0]:
+    if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs[2]:
+    if needs.weight:
         dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    if needs[1]:
+    if needs.x2:
         dx2 = (c_y[:, None] * through).sum(2)
-    if needs[3]:
+    if needs.bias:
         dbias = c_y.sum(0)
     return (dx1, dx2, dweight, dbias)
+
+
+def _takes_plain(x1, x2, weight, bias) -> bool:
+    return bias is None
 
 
 @_runtime.uncast
@@ -448,15 +445,15 @@ def _plain_forward(x1, x2, weight) -> tuple:
 @_runtime.uncast
 def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     dx1 = dx2 = dweight = None
-    if needs[1]:
+    if needs.x2:
         dx2 = (dy[:, None] * through).sum(2)
-    if needs[0] or needs[2]:
+    if needs.x1 or needs.weight:
         dthrough = dy[:, None] * x2[:, :, None]
-    if needs[0]:
+    if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs[2]:
+    if needs.weight:
         dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (dx1, dx2, dweight, None)
+    return (dx1, dx2, dweight)
 
 
 @_runtime.uncast
@@ -466,29 +463,29 @@ def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tu
     L = x2.shape[1]
     H = g.shape[1]
     v_y = c_x1 = c_weight = c_x2 = c_through = None
-    if needs[0] or needs[3] or needs[2]:
+    if needs.g or needs.weight or needs.x2:
         if v_x1 is None:
             v_x1 = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[4]:
+    if needs.g or needs.through:
         if v_x2 is None:
             v_x2 = g.new_full((), 0).expand(N, L)
-    if needs[0] or needs[1] or needs[2]:
+    if needs.g or needs.x1 or needs.x2:
         if v_weight is None:
             v_weight = g.new_full((), 0).expand(H, K, L)
-    if needs[1]:
+    if needs.x1:
         c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
-    if needs[3]:
+    if needs.weight:
         c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
-    if needs[0] or needs[2]:
+    if needs.g or needs.x2:
         dg_through = (
             torch.einsum("hkl,nk->nlh", v_weight, x1)
             + torch.einsum("hkl,nk->nlh", weight, v_x1)
         )
-    if needs[2]:
+    if needs.x2:
         c_x2 = (g[:, None] * dg_through).sum(2)
-    if needs[0]:
+    if needs.g:
         v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1)
-    if needs[4]:
+    if needs.through:
         c_through = g[:, None] * v_x2[:, :, None]
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
@@ -501,140 +498,23 @@ def _plain_pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     dx1 = dx2 = dweight = None
     if c_y is None:
         c_y = x1.new_full((), 0).expand(N, H)
-    if needs[0] or needs[2]:
+    if needs.x1 or needs.weight:
         if c_through is None:
             c_through = x1.new_full((), 0).expand(N, L, H)
         dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
-    if needs[0]:
+    if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs[2]:
+    if needs.weight:
         dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    if needs[1]:
+    if needs.x2:
         dx2 = (c_y[:, None] * through).sum(2)
-    return (dx1, dx2, dweight, None)
+    return (dx1, dx2, dweight)
 
 
-class BilinearFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x1, x2, weight, bias):
-        ctx.set_materialize_grads(False)
-        ctx.plain = bias is None
-        if ctx.plain:
-            y, x1, x2, weight, through = _plain_forward(x1, x2, weight)
-            ctx.save_for_backward(x1, x2, weight, through)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, through)
-        result = _forward(x1, x2, weight, bias)
-        ctx.save_for_backward(result.x1, result.x2, result.weight, result.through)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.through)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                BilinearGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1],
-            gradients[2],
-            gradients[3] if ctx.needs_input_grad[3] else None,
-        )
-
-
-class BilinearGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                vectors[1],
-                vectors[2],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class BilinearTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x1, x2, weight, bias):
-        result = _forward(x1, x2, weight, bias)
-        return (result.y, result.through)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x1, x2, weight, _ = inputs
-        _, through = outputs
-        ctx.save_for_backward(x1, x2, weight, through)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return BilinearFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " bilinear_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "bilinear", bilinear_forward, (_forward, _backward, _behind, _pullback), optional="bias",
+    made="bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -103,13 +103,7 @@ def cosine_embedding_none(
     if _runtime.in_plain_torch():
         return cosine_embedding_none_forward(x1, x2, target, margin, eps).losses.to(x1.dtype)
     dtype, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
-    if _runtime.transforms_active():
-        apply = CosineEmbeddingNoneTransformed.apply
-    else:
-        apply = CosineEmbeddingNoneFunction.apply
-    losses = apply(x1, x2, target, margin, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x1, x2, target, margin, eps)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -206,7 +200,7 @@ def cosine_embedding_none_backward(
     if not isinstance(margin, (float, int)):
         margin = _inputs.number("margin", margin)
     result = _backward(
-        dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, (True,) * 5,
+        dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, _pair.rule.every,
     )
     return CosineEmbeddingNoneGradients(
         _runtime.restored(result.dx1, 0, N_dims).to(dtype),
@@ -224,13 +218,13 @@ def _backward(
         torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0),
     )
     dproduct = dcosine / norms
-    if needs[0]:
+    if needs.x1:
         dx1 = torch.addcmul(
             dproduct[:, None] * x2,
             dcosine[:, None] * cosine[:, None] / norms_term[:, None],
             x1, value=-1,
         )
-    if needs[1]:
+    if needs.x2:
         dx2 = torch.addcmul(
             dproduct[:, None] * x1,
             dcosine[:, None] * cosine[:, None] / norms_term_2[:, None],
@@ -412,11 +406,11 @@ def cosine_embedding_none_double_backward(
         margin = _inputs.number("margin", margin)
     v_losses, c_x1, c_x2, _, c_norms_term, c_norms_term_2, c_norms, c_cosine = _behind(
         v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
-        (True,) * 8,
+        _pair.rule.every_behind,
     )
     dx1, dx2 = _pullback(
         None, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
-        norms_term_2, norms, cosine, margin, (True,) * 5,
+        norms_term_2, norms, cosine, margin, _pair.rule.every,
     )
     dx1 = dx1 + c_x1
     dx2 = dx2 + c_x2
@@ -432,37 +426,44 @@ def _behind(
     N = g.shape[0]
     C = x1.shape[1]
     v_losses = c_x1 = c_x2 = c_norms_term = c_norms_term_2 = c_norms = c_cosine = None
-    if needs[0] or needs[1] or needs[2] or needs[4] or needs[6] or needs[7]:
+    if needs.g or needs.x1 or needs.x2 or needs.norms_term or needs.norms or needs.cosine:
         if v_x1 is None:
             v_x1 = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7]:
+    if needs.g or needs.x1 or needs.x2 or needs.norms_term_2 or needs.norms or needs.cosine:
         if v_x2 is None:
             v_x2 = g.new_full((), 0).expand(N, C)
     cosine_minus_margin_from_0 = cosine - margin >= 0
     target_is_minus_1 = target == -1
     target_is_1 = target == 1
-    if needs[1] or needs[2] or needs[4] or needs[5] or needs[6] or needs[7]:
+    if (
+        needs.x1
+        or needs.x2
+        or needs.norms_term
+        or needs.norms_term_2
+        or needs.norms
+        or needs.cosine
+    ):
         g_cosine = torch.where(
             target_is_1, -g,
             torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g, 0),
         )
-    if needs[1] or needs[2] or needs[6]:
+    if needs.x1 or needs.x2 or needs.norms:
         g_product = g_cosine / norms
-    if needs[1] or needs[4] or needs[7]:
+    if needs.x1 or needs.norms_term or needs.cosine:
         g_x1_term = g_cosine / norms_term
-    if needs[2] or needs[5] or needs[7]:
+    if needs.x2 or needs.norms_term_2 or needs.cosine:
         g_x2_term = g_cosine / norms_term_2
-    if needs[0] or needs[4] or needs[7]:
+    if needs.g or needs.norms_term or needs.cosine:
         sum_v_x1_x1 = (v_x1 * x1).sum(1)
-    if needs[0] or needs[5] or needs[7]:
+    if needs.g or needs.norms_term_2 or needs.cosine:
         sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    if needs[0] or needs[5]:
+    if needs.g or needs.norms_term_2:
         dg_x2_term = -sum_v_x2_x2 * cosine
-    if needs[0] or needs[4]:
+    if needs.g or needs.norms_term:
         dg_x1_term = -sum_v_x1_x1 * cosine
-    if needs[0] or needs[6]:
+    if needs.g or needs.norms:
         dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
-    if needs[0]:
+    if needs.g:
         v_losses = torch.where(
             target_is_1,
             -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
@@ -480,25 +481,25 @@ def _behind(
                 0,
             ),
         )
-    if needs[1]:
+    if needs.x1:
         c_x1 = torch.addcmul(
             g_product[:, None] * v_x2,
             cosine[:, None] * g_x1_term[:, None],
             v_x1, value=-1,
         )
-    if needs[2]:
+    if needs.x2:
         c_x2 = torch.addcmul(
             g_product[:, None] * v_x1,
             cosine[:, None] * g_x2_term[:, None],
             v_x2, value=-1,
         )
-    if needs[4]:
+    if needs.norms_term:
         c_norms_term = -dg_x1_term * g_x1_term / norms_term
-    if needs[5]:
+    if needs.norms_term_2:
         c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
-    if needs[6]:
+    if needs.norms:
         c_norms = -dg_product * g_product / norms
-    if needs[7]:
+    if needs.cosine:
         c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
     return (v_losses, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
 
@@ -511,10 +512,10 @@ def _pullback(
     dx1 = dx2 = None
     if c_losses is None:
         c_losses = x1.new_full((), 0).expand(N)
-    if needs[0]:
+    if needs.x1:
         if c_norms_term is None:
             c_norms_term = x1.new_full((), 0).expand(N)
-    if needs[1]:
+    if needs.x2:
         if c_norms_term_2 is None:
             c_norms_term_2 = x1.new_full((), 0).expand(N)
     if c_norms is None:
@@ -531,7 +532,7 @@ def _pullback(
     )
     dproduct = dcosine / norms
     dnorms = c_norms - dcosine * cosine / norms
-    if needs[0]:
+    if needs.x1:
         dx1 = torch.addcmul(
             dproduct[:, None] * x2,
             torch.add(
@@ -541,7 +542,7 @@ def _pullback(
             ),
             x1,
         )
-    if needs[1]:
+    if needs.x2:
         dx2 = torch.addcmul(
             dproduct[:, None] * x1,
             torch.add(
@@ -554,96 +555,9 @@ def _pullback(
     return (dx1, dx2)
 
 
-class CosineEmbeddingNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x1, x2, target, margin, eps):
-        ctx.set_materialize_grads(False)
-        result = _forward(x1, x2, target, margin, eps)
-        ctx.save_for_backward(
-            result.x1, result.x2, result.target, result.norms_term, result.norms_term_2,
-            result.norms, result.cosine,
-        )
-        ctx.numbers = (result.margin,)
-        if torch.compiler.is_compiling():
-            return (result.losses,)
-        return (result.losses, result.norms_term, result.norms_term_2, result.norms, result.cosine)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(
-                dlosses, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-            )
-        elif dlosses is None:
-            return (None,) * 5
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                CosineEmbeddingNoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None, None)
-
-
-class CosineEmbeddingNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class CosineEmbeddingNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x1, x2, target, margin, eps):
-        result = _forward(x1, x2, target, margin, eps)
-        return (result.losses, result.norms_term, result.norms_term_2, result.norms, result.cosine)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x1, x2, target, margin, _ = inputs
-        _, norms_term, norms_term_2, norms, cosine = outputs
-        ctx.save_for_backward(x1, x2, target, norms_term, norms_term_2, norms, cosine)
-        ctx.numbers = (margin,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return CosineEmbeddingNoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cosine_embedding_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cosine_embedding_none", cosine_embedding_none_forward,
+    (_forward, _backward, _behind, _pullback), numbers="margin eps",
 )
 
 

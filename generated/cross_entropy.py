@@ -118,13 +118,7 @@ def cross_entropy(
     dtype, _, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = CrossEntropyTransformed.apply
-    else:
-        apply = CrossEntropyFunction.apply
-    loss = apply(logits, labels, weight, label_smoothing, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, labels, weight, label_smoothing, ignore_index)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -256,12 +250,13 @@ def cross_entropy_backward(
         )
     result = _backward(
         dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
+        _pair.rule.every,
     )
     return CrossEntropyGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
 
 
 def _backward(
-    dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
+    dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing, needs,
 ) -> CrossEntropyGradients:
     C = weight.shape[0]
     dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum, 0) * torch.add(
@@ -573,12 +568,11 @@ def cross_entropy_double_backward(
         )
     v_loss, _, _, _, c_probs, c_losses_counted, c_counted_sum = _behind(
         v_logits, g, labels, labels_kept, weight, probs, losses_counted, counted_sum,
-        label_smoothing,
-        (True,) * 7,
+        label_smoothing, _pair.rule.every_behind,
     )
     dlogits, = _pullback(
         None, c_probs, c_losses_counted, c_counted_sum, labels, labels_kept, weight, probs,
-        losses_counted, counted_sum, label_smoothing,
+        losses_counted, counted_sum, label_smoothing, _pair.rule.every,
     )
     return CrossEntropySecond(v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype))
 
@@ -593,11 +587,11 @@ def _behind(
     v_loss = c_probs = c_losses_counted = c_counted_sum = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[4] or needs[6]:
+    if needs.g or needs.probs or needs.counted_sum:
         weight_sum = weight.sum(0, keepdim=True)
-    if needs[0] or needs[4] or needs[5]:
+    if needs.g or needs.probs or needs.losses_counted:
         choice_counted_sum_labels_kept = torch.where(labels_kept != 0, counted_sum ** -1, 0)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             choice_counted_sum_labels_kept[:, None] * v_logits * torch.add(
                 torch.addcmul(
@@ -615,19 +609,19 @@ def _behind(
                 alpha=-(label_smoothing / C),
             )
         ).sum()
-    if needs[4]:
+    if needs.probs:
         c_probs = g * choice_counted_sum_labels_kept[:, None] * torch.add(
             label_smoothing * weight_sum[0] / C,
             losses_counted[:, None],
             alpha=1 - label_smoothing,
         ) * v_logits
-    if needs[5]:
+    if needs.losses_counted:
         c_losses_counted = g * choice_counted_sum_labels_kept * torch.add(
             (1 - label_smoothing) * (probs * v_logits).sum(1),
             v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
             alpha=label_smoothing - 1,
         )
-    if needs[6]:
+    if needs.counted_sum:
         c_counted_sum = g * (
             torch.where(labels_kept[:, None] != 0, -counted_sum ** -2, 0) * v_logits * torch.add(
                 torch.addcmul(
@@ -650,7 +644,7 @@ def _behind(
 
 def _pullback(
     c_loss, c_probs, c_losses_counted, c_counted_sum, labels, labels_kept, weight, probs,
-    losses_counted, counted_sum, label_smoothing,
+    losses_counted, counted_sum, label_smoothing, needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
@@ -684,6 +678,13 @@ def _pullback(
     return (dlogits,)
 
 
+def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _runtime.all_count(
+        labels, ignore_index,
+        logits.shape[1],
+    )
+
+
 def _plain_forward(logits, labels) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -700,7 +701,7 @@ def _plain_forward(logits, labels) -> tuple:
     return (loss, labels, probs)
 
 
-def _plain_backward(dloss, labels, probs) -> tuple:
+def _plain_backward(dloss, labels, probs, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits = dloss / N / S * probs
@@ -719,16 +720,16 @@ def _plain_behind(v_logits, g, labels, probs, needs) -> tuple:
     v_loss = c_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1))
         ).sum() / N / S
-    if needs[2]:
+    if needs.probs:
         c_probs = g / N / S * v_logits
     return (v_loss, None, c_probs)
 
 
-def _plain_pullback(c_loss, c_probs, labels, probs) -> tuple:
+def _plain_pullback(c_loss, c_probs, labels, probs, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     S = labels.shape[1]
@@ -745,127 +746,10 @@ def _plain_pullback(c_loss, c_probs, labels, probs) -> tuple:
     return (dlogits,)
 
 
-class CrossEntropyFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _runtime.all_count(
-            labels, ignore_index,
-            logits.shape[1],
-        )
-        if ctx.plain:
-            loss, labels, probs = _plain_forward(logits, labels)
-            ctx.save_for_backward(labels, probs)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (loss,)
-            return (loss, probs)
-        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
-        ctx.save_for_backward(
-            result.labels, result.labels_kept, result.weight, result.probs, result.losses_counted,
-            result.counted_sum,
-        )
-        ctx.numbers = (result.label_smoothing,)
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.probs, result.losses_counted, result.counted_sum)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
-        elif dloss is None:
-            return (None,) * 5
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                CrossEntropyGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None, None)
-
-
-class CrossEntropyGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers)
-        else:
-            gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class CrossEntropyTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, labels, weight, label_smoothing, ignore_index):
-        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
-        return (
-            result.loss, result.probs, result.losses_counted, result.counted_sum,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, _, _, label_smoothing, _ = inputs
-        _, probs, losses_counted, counted_sum, labels, labels_kept, weight = outputs
-        ctx.save_for_backward(labels, labels_kept, weight, probs, losses_counted, counted_sum)
-        ctx.numbers = (label_smoothing,)
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return CrossEntropyFunction.backward(ctx, dloss, *cotangents[:3])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cross_entropy_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cross_entropy", cross_entropy_forward, (_forward, _backward, _behind, _pullback),
+    numbers="label_smoothing ignore_index", made="labels weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

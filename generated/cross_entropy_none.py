@@ -113,13 +113,7 @@ def cross_entropy_none(
     dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = CrossEntropyNoneTransformed.apply
-    else:
-        apply = CrossEntropyNoneFunction.apply
-    losses = apply(logits, labels, weight, label_smoothing, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(logits, labels, weight, label_smoothing, ignore_index)
     losses = _runtime.restored(losses, 1, S_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -242,12 +236,14 @@ def cross_entropy_none_backward(
             f"cross_entropy_none: label_smoothing must be at least 0 and at most 1, got "
             f"{label_smoothing}"
         )
-    result = _backward(dlosses, labels, labels_kept, weight, probs, counted, label_smoothing)
+    result = _backward(
+        dlosses, labels, labels_kept, weight, probs, counted, label_smoothing, _pair.rule.every,
+    )
     return CrossEntropyNoneGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
 
 
 def _backward(
-    dlosses, labels, labels_kept, weight, probs, counted, label_smoothing,
+    dlosses, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
 ) -> CrossEntropyNoneGradients:
     C = weight.shape[0]
     dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * torch.add(
@@ -519,10 +515,11 @@ def cross_entropy_none_double_backward(
         )
     v_losses, _, _, _, c_probs, c_counted = _behind(
         v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing,
-        (True,) * 6,
+        _pair.rule.every_behind,
     )
     dlogits, = _pullback(
         None, c_probs, c_counted, labels, labels_kept, weight, probs, counted, label_smoothing,
+        _pair.rule.every,
     )
     return CrossEntropyNoneSecond(
         _runtime.restored(v_losses, 1, S_dims).to(dtype),
@@ -539,10 +536,10 @@ def _behind(
     v_losses = c_probs = c_counted = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[4]:
+    if needs.g or needs.probs:
         weight_sum = weight.sum(0, keepdim=True)
     choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    if needs[0]:
+    if needs.g:
         v_losses = choice_labels_kept * (
             v_logits * torch.add(
                 torch.addcmul(
@@ -560,13 +557,13 @@ def _behind(
                 alpha=-(label_smoothing / C),
             )
         ).sum(1)
-    if needs[4]:
+    if needs.probs:
         c_probs = choice_labels_kept[:, None] * g[:, None] * torch.add(
             label_smoothing * weight_sum[0] / C,
             counted[:, None],
             alpha=1 - label_smoothing,
         ) * v_logits
-    if needs[5]:
+    if needs.counted:
         c_counted = choice_labels_kept * g * torch.add(
             (1 - label_smoothing) * (probs * v_logits).sum(1),
             v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
@@ -577,6 +574,7 @@ def _behind(
 
 def _pullback(
     c_losses, c_probs, c_counted, labels, labels_kept, weight, probs, counted, label_smoothing,
+    needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
@@ -608,6 +606,13 @@ def _pullback(
     return (dlogits,)
 
 
+def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _runtime.all_count(
+        labels, ignore_index,
+        logits.shape[1],
+    )
+
+
 def _plain_forward(logits, labels) -> tuple:
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
@@ -621,7 +626,7 @@ def _plain_forward(logits, labels) -> tuple:
     return (losses, labels, probs)
 
 
-def _plain_backward(dlosses, labels, probs) -> tuple:
+def _plain_backward(dlosses, labels, probs, needs) -> tuple:
     dlogits = dlosses[:, None] * probs
     dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dlosses).unsqueeze(1))
     return (dlogits,)
@@ -634,16 +639,16 @@ def _plain_behind(v_logits, g, labels, probs, needs) -> tuple:
     v_losses = c_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.g:
         v_losses = (
             v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1))
         ).sum(1)
-    if needs[2]:
+    if needs.probs:
         c_probs = g[:, None] * v_logits
     return (v_losses, None, c_probs)
 
 
-def _plain_pullback(c_losses, c_probs, labels, probs) -> tuple:
+def _plain_pullback(c_losses, c_probs, labels, probs, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     S = labels.shape[1]
@@ -656,127 +661,10 @@ def _plain_pullback(c_losses, c_probs, labels, probs) -> tuple:
     return (dlogits,)
 
 
-class CrossEntropyNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _runtime.all_count(
-            labels, ignore_index,
-            logits.shape[1],
-        )
-        if ctx.plain:
-            losses, labels, probs = _plain_forward(logits, labels)
-            ctx.save_for_backward(labels, probs)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (losses,)
-            return (losses, probs)
-        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
-        ctx.save_for_backward(
-            result.labels, result.labels_kept, result.weight, result.probs, result.counted,
-        )
-        ctx.numbers = (result.label_smoothing,)
-        if torch.compiler.is_compiling():
-            return (result.losses,)
-        return (result.losses, result.probs, result.counted)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dlosses, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
-        elif dlosses is None:
-            return (None,) * 5
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                CrossEntropyNoneGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dlosses,
-                *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dlosses, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None, None)
-
-
-class CrossEntropyNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dlosses, *saved):
-        if plain:
-            gradients = _plain_backward(dlosses, *saved, *numbers)
-        else:
-            gradients = _backward(dlosses, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dlosses, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dlosses, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dlosses, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class CrossEntropyNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, labels, weight, label_smoothing, ignore_index):
-        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
-        return (
-            result.losses, result.probs, result.counted,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, _, _, label_smoothing, _ = inputs
-        _, probs, counted, labels, labels_kept, weight = outputs
-        ctx.save_for_backward(labels, labels_kept, weight, probs, counted)
-        ctx.numbers = (label_smoothing,)
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return CrossEntropyNoneFunction.backward(ctx, dlosses, *cotangents[:2])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cross_entropy_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cross_entropy_none", cross_entropy_none_forward, (_forward, _backward, _behind, _pullback),
+    numbers="label_smoothing ignore_index", made="labels weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

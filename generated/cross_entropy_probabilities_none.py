@@ -94,13 +94,7 @@ def cross_entropy_probabilities_none(
     dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
-    if _runtime.transforms_active():
-        apply = CrossEntropyProbabilitiesNoneTransformed.apply
-    else:
-        apply = CrossEntropyProbabilitiesNoneFunction.apply
-    losses = apply(logits, target, weight, label_smoothing)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(logits, target, weight, label_smoothing)
     losses = _runtime.restored(losses, 1, S_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -190,7 +184,7 @@ def cross_entropy_probabilities_none_backward(
             f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, "
             f"got {label_smoothing}"
         )
-    result = _backward(dlosses, target, weight, logprobs, label_smoothing, (True,) * 4)
+    result = _backward(dlosses, target, weight, logprobs, label_smoothing, _pair.rule.every)
     return CrossEntropyProbabilitiesNoneGradients(
         _runtime.restored(result.dlogits, 2, S_dims).to(dtype),
         _runtime.restored(result.dtarget, 2, S_dims).to(dtype),
@@ -202,7 +196,7 @@ def _backward(
 ) -> CrossEntropyProbabilitiesNoneGradients:
     C = target.shape[1]
     dlogits = dtarget = None
-    if needs[0]:
+    if needs.logits:
         dlogprobs = weight[:, None] * dlosses[:, None] * (
             (label_smoothing - 1) * target - label_smoothing / C
         )
@@ -212,7 +206,7 @@ def _backward(
             torch.exp(logprobs),
             value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 
@@ -431,11 +425,10 @@ def cross_entropy_probabilities_none_double_backward(
             f"got {label_smoothing}"
         )
     v_losses, c_target, _, c_logprobs = _behind(
-        v_logits, v_target, g, target, weight, logprobs, label_smoothing,
-        (True,) * 4,
+        v_logits, v_target, g, target, weight, logprobs, label_smoothing, _pair.rule.every_behind,
     )
     dlogits, dtarget = _pullback(
-        None, c_logprobs, target, weight, logprobs, label_smoothing, (True,) * 4,
+        None, c_logprobs, target, weight, logprobs, label_smoothing, _pair.rule.every,
     )
     dtarget = dtarget + c_target
     return CrossEntropyProbabilitiesNoneSecond(
@@ -452,18 +445,18 @@ def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing, ne
     v_losses = c_target = c_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[3]:
+    if needs.g or needs.logprobs:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C, S)
-    if needs[3]:
+    if needs.logprobs:
         g_logprobs = weight[:, None] * g[:, None] * (
             (label_smoothing - 1) * target - label_smoothing / C
         )
         g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
-    if needs[0] or needs[1]:
+    if needs.g or needs.target:
         sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_losses = torch.add(
             (
                 weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
@@ -473,11 +466,11 @@ def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing, ne
             (weight[:, None] * logprobs * v_target).sum(1),
             alpha=label_smoothing - 1,
         )
-    if needs[1]:
+    if needs.target:
         c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * (
             v_logits - sum_logprobs_v_logits
         )
-    if needs[3]:
+    if needs.logprobs:
         c_logprobs = torch.addcmul(
             (label_smoothing - 1) * weight[:, None] * g[:, None] * v_target,
             g_logprobs_sum * exp_logprobs,
@@ -493,7 +486,7 @@ def _pullback(c_losses, c_logprobs, target, weight, logprobs, label_smoothing, n
     dlogits = dtarget = None
     if c_losses is None:
         c_losses = target.new_full((), 0).expand(N, S)
-    if needs[0]:
+    if needs.logits:
         if c_logprobs is None:
             c_logprobs = target.new_full((), 0).expand(N, C, S)
         dlogprobs = torch.addcmul(
@@ -508,9 +501,13 @@ def _pullback(c_losses, c_logprobs, target, weight, logprobs, label_smoothing, n
             torch.exp(logprobs),
             value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = (label_smoothing - 1) * weight[:, None] * c_losses[:, None] * logprobs
     return (dlogits, dtarget)
+
+
+def _takes_plain(logits, target, weight, label_smoothing) -> bool:
+    return weight is None and label_smoothing == 0
 
 
 def _plain_forward(logits, target) -> tuple:
@@ -522,13 +519,13 @@ def _plain_forward(logits, target) -> tuple:
 
 def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
     dlogits = dtarget = None
-    if needs[0]:
+    if needs.logits:
         dlogits = torch.addcmul(
             dlosses[:, None] * target.sum(1, keepdim=True) * torch.exp(logprobs),
             dlosses[:, None],
             target, value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = -dlosses[:, None] * logprobs
     return (dlogits, dtarget)
 
@@ -540,23 +537,23 @@ def _plain_behind(v_logits, v_target, g, target, logprobs, needs) -> tuple:
     v_losses = c_target = c_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[2]:
+    if needs.g or needs.logprobs:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C, S)
         target_sum = target.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
-    if needs[0]:
+    if needs.g:
         v_losses = (
             (v_logits * (target_sum * exp_logprobs - target)).sum(1)
             - (logprobs * v_target).sum(1)
         )
-    if needs[1]:
+    if needs.target:
         c_target = torch.addcmul(
             g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True),
             g[:, None],
             v_logits, value=-1,
         )
-    if needs[2]:
+    if needs.logprobs:
         c_logprobs = torch.addcmul(
             g[:, None] * target_sum * exp_logprobs * v_logits,
             g[:, None],
@@ -572,7 +569,7 @@ def _plain_pullback(c_losses, c_logprobs, target, logprobs, needs) -> tuple:
     dlogits = dtarget = None
     if c_losses is None:
         c_losses = target.new_full((), 0).expand(N, S)
-    if needs[0]:
+    if needs.logits:
         if c_logprobs is None:
             c_logprobs = target.new_full((), 0).expand(N, C, S)
         dlogits = torch.addcmul(
@@ -581,128 +578,15 @@ def _plain_pullback(c_losses, c_logprobs, target, logprobs, needs) -> tuple:
             torch.exp(logprobs),
             value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = -c_losses[:, None] * logprobs
     return (dlogits, dtarget)
 
 
-class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, label_smoothing):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0
-        if ctx.plain:
-            losses, target, logprobs = _plain_forward(logits, target)
-            ctx.save_for_backward(target, logprobs)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (losses,)
-            return (losses, logprobs)
-        result = _forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.target, result.weight, result.logprobs)
-        ctx.numbers = (result.label_smoothing,)
-        if torch.compiler.is_compiling():
-            return (result.losses,)
-        return (result.losses, result.logprobs)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(
-                    dlosses, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _pullback(
-                    dlosses, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dlosses is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                CrossEntropyProbabilitiesNoneGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers,
-                dlosses, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(
-                    dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class CrossEntropyProbabilitiesNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dlosses, *saved):
-        if plain:
-            gradients = _plain_backward(dlosses, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dlosses, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dlosses, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dlosses, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class CrossEntropyProbabilitiesNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, weight, label_smoothing):
-        result = _forward(logits, target, weight, label_smoothing)
-        return (result.losses, result.logprobs, result.weight.view_as(result.weight))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, target, _, label_smoothing = inputs
-        _, logprobs, weight = outputs
-        ctx.save_for_backward(target, weight, logprobs)
-        ctx.numbers = (label_smoothing,)
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return CrossEntropyProbabilitiesNoneFunction.backward(ctx, dlosses, *cotangents[:1])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cross_entropy_probabilities_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cross_entropy_probabilities_none", cross_entropy_probabilities_none_forward,
+    (_forward, _backward, _behind, _pullback), numbers="label_smoothing", made="weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

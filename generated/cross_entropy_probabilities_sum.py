@@ -92,13 +92,7 @@ def cross_entropy_probabilities_sum(
     dtype, _, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
-    if _runtime.transforms_active():
-        apply = CrossEntropyProbabilitiesSumTransformed.apply
-    else:
-        apply = CrossEntropyProbabilitiesSumFunction.apply
-    loss = apply(logits, target, weight, label_smoothing)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, target, weight, label_smoothing)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -179,7 +173,7 @@ def cross_entropy_probabilities_sum_backward(
             f"cross_entropy_probabilities_sum: label_smoothing must be at least 0 and at most 1, "
             f"got {label_smoothing}"
         )
-    result = _backward(dloss, target, weight, logprobs, label_smoothing, (True,) * 4)
+    result = _backward(dloss, target, weight, logprobs, label_smoothing, _pair.rule.every)
     return CrossEntropyProbabilitiesSumGradients(
         _runtime.restored(result.dlogits, 2, S_dims).to(dtype),
         _runtime.restored(result.dtarget, 2, S_dims).to(dtype),
@@ -191,7 +185,7 @@ def _backward(
 ) -> CrossEntropyProbabilitiesSumGradients:
     C = target.shape[1]
     dlogits = dtarget = None
-    if needs[0]:
+    if needs.logits:
         dlogprobs = dloss * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
         dlogits = torch.addcmul(
             dlogprobs,
@@ -199,7 +193,7 @@ def _backward(
             torch.exp(logprobs),
             value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = dloss * (label_smoothing - 1) * weight[:, None] * logprobs
     return CrossEntropyProbabilitiesSumGradients(dlogits, dtarget)
 
@@ -422,11 +416,10 @@ def cross_entropy_probabilities_sum_double_backward(
             f"got {label_smoothing}"
         )
     v_loss, c_target, _, c_logprobs = _behind(
-        v_logits, v_target, g, target, weight, logprobs, label_smoothing,
-        (True,) * 4,
+        v_logits, v_target, g, target, weight, logprobs, label_smoothing, _pair.rule.every_behind,
     )
     dlogits, dtarget = _pullback(
-        None, c_logprobs, target, weight, logprobs, label_smoothing, (True,) * 4,
+        None, c_logprobs, target, weight, logprobs, label_smoothing, _pair.rule.every,
     )
     dtarget = dtarget + c_target
     return CrossEntropyProbabilitiesSumSecond(
@@ -442,16 +435,16 @@ def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing, ne
     v_loss = c_target = c_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[3]:
+    if needs.g or needs.logprobs:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C, S)
-    if needs[3]:
+    if needs.logprobs:
         g_logprobs = g * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
         g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
-    if needs[0] or needs[1]:
+    if needs.g or needs.target:
         sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
             + (
@@ -460,9 +453,9 @@ def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing, ne
                 )
             ).sum()
         )
-    if needs[1]:
+    if needs.target:
         c_target = g * (label_smoothing - 1) * weight[:, None] * (v_logits - sum_logprobs_v_logits)
-    if needs[3]:
+    if needs.logprobs:
         c_logprobs = torch.addcmul(
             g * (label_smoothing - 1) * weight[:, None] * v_target,
             g_logprobs_sum * exp_logprobs,
@@ -478,7 +471,7 @@ def _pullback(c_loss, c_logprobs, target, weight, logprobs, label_smoothing, nee
     dlogits = dtarget = None
     if c_loss is None:
         c_loss = target.new_full((), 0)
-    if needs[0]:
+    if needs.logits:
         if c_logprobs is None:
             c_logprobs = target.new_full((), 0).expand(N, C, S)
         dlogprobs = torch.addcmul(
@@ -493,9 +486,13 @@ def _pullback(c_loss, c_logprobs, target, weight, logprobs, label_smoothing, nee
             torch.exp(logprobs),
             value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = c_loss * (label_smoothing - 1) * weight[:, None] * logprobs
     return (dlogits, dtarget)
+
+
+def _takes_plain(logits, target, weight, label_smoothing) -> bool:
+    return weight is None and label_smoothing == 0
 
 
 def _plain_forward(logits, target) -> tuple:
@@ -508,12 +505,12 @@ def _plain_forward(logits, target) -> tuple:
 
 def _plain_backward(dloss, target, logprobs, needs) -> tuple:
     dlogits = dtarget = None
-    if needs[0]:
+    if needs.logits:
         dlogits = torch.addcmul(
             dloss * target.sum(1, keepdim=True) * torch.exp(logprobs),
             dloss, target, value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = -dloss * logprobs
     return (dlogits, dtarget)
 
@@ -525,22 +522,22 @@ def _plain_behind(v_logits, v_target, g, target, logprobs, needs) -> tuple:
     v_loss = c_target = c_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[2]:
+    if needs.g or needs.logprobs:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C, S)
         target_sum = target.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             (v_logits * (target_sum * exp_logprobs - target)).sum()
             - (logprobs * v_target).sum()
         )
-    if needs[1]:
+    if needs.target:
         c_target = torch.addcmul(
             g * (exp_logprobs * v_logits).sum(1, keepdim=True),
             g, v_logits, value=-1,
         )
-    if needs[2]:
+    if needs.logprobs:
         c_logprobs = torch.addcmul(g * target_sum * exp_logprobs * v_logits, g, v_target, value=-1)
     return (v_loss, c_target, c_logprobs)
 
@@ -552,7 +549,7 @@ def _plain_pullback(c_loss, c_logprobs, target, logprobs, needs) -> tuple:
     dlogits = dtarget = None
     if c_loss is None:
         c_loss = target.new_full((), 0)
-    if needs[0]:
+    if needs.logits:
         if c_logprobs is None:
             c_logprobs = target.new_full((), 0).expand(N, C, S)
         dlogits = torch.addcmul(
@@ -561,126 +558,15 @@ def _plain_pullback(c_loss, c_logprobs, target, logprobs, needs) -> tuple:
             torch.exp(logprobs),
             value=-1,
         )
-    if needs[1]:
+    if needs.target:
         dtarget = -c_loss * logprobs
     return (dlogits, dtarget)
 
 
-class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, label_smoothing):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0
-        if ctx.plain:
-            loss, target, logprobs = _plain_forward(logits, target)
-            ctx.save_for_backward(target, logprobs)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (loss,)
-            return (loss, logprobs)
-        result = _forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.target, result.weight, result.logprobs)
-        ctx.numbers = (result.label_smoothing,)
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.logprobs)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(
-                    dloss, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _pullback(
-                    dloss, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dloss is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                CrossEntropyProbabilitiesSumGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers,
-                dloss, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class CrossEntropyProbabilitiesSumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class CrossEntropyProbabilitiesSumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, weight, label_smoothing):
-        result = _forward(logits, target, weight, label_smoothing)
-        return (result.loss, result.logprobs, result.weight.view_as(result.weight))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, target, _, label_smoothing = inputs
-        _, logprobs, weight = outputs
-        ctx.save_for_backward(target, weight, logprobs)
-        ctx.numbers = (label_smoothing,)
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return CrossEntropyProbabilitiesSumFunction.backward(ctx, dloss, *cotangents[:1])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cross_entropy_probabilities_sum_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cross_entropy_probabilities_sum", cross_entropy_probabilities_sum_forward,
+    (_forward, _backward, _behind, _pullback), numbers="label_smoothing", made="weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

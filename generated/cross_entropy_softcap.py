@@ -130,13 +130,7 @@ def cross_entropy_softcap(
     dtype, _, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, cap, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = CrossEntropySoftcapTransformed.apply
-    else:
-        apply = CrossEntropySoftcapFunction.apply
-    loss = apply(logits, labels, weight, label_smoothing, cap, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, labels, weight, label_smoothing, cap, ignore_index)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -286,14 +280,14 @@ def cross_entropy_softcap_backward(
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
     result = _backward(
         dloss, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum,
-        label_smoothing, cap,
+        label_smoothing, cap, _pair.rule.every,
     )
     return CrossEntropySoftcapGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
 
 
 def _backward(
     dloss, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
-    cap,
+    cap, needs,
 ) -> CrossEntropySoftcapGradients:
     C = logits.shape[1]
     dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum, 0) * (
@@ -643,12 +637,11 @@ def cross_entropy_softcap_double_backward(
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
     v_loss, c_logits, _, _, _, c_probs, c_losses_counted, c_counted_sum = _behind(
         v_logits, g, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum,
-        label_smoothing, cap,
-        (True,) * 8,
+        label_smoothing, cap, _pair.rule.every_behind,
     )
     dlogits, = _pullback(
         None, c_probs, c_losses_counted, c_counted_sum, logits, labels, labels_kept, weight, probs,
-        losses_counted, counted_sum, label_smoothing, cap,
+        losses_counted, counted_sum, label_smoothing, cap, _pair.rule.every,
     )
     dlogits = dlogits + c_logits
     return CrossEntropySoftcapSecond(
@@ -666,15 +659,15 @@ def _behind(
     v_loss = c_logits = c_probs = c_losses_counted = c_counted_sum = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[1] or needs[5] or needs[7]:
+    if needs.g or needs.logits or needs.probs or needs.counted_sum:
         weight_sum = weight.sum(0, keepdim=True)
     tanh_cap_logits = torch.tanh(logits / cap)
     g_logits_term = 1 - tanh_cap_logits ** 2
-    if needs[0] or needs[1] or needs[5] or needs[6]:
+    if needs.g or needs.logits or needs.probs or needs.losses_counted:
         choice_counted_sum_labels_kept = torch.where(labels_kept != 0, counted_sum ** -1, 0)
-    if needs[5] or needs[6]:
+    if needs.probs or needs.losses_counted:
         dg_logits_term_3 = g * choice_counted_sum_labels_kept[:, None] * g_logits_term * v_logits
-    if needs[0]:
+    if needs.g:
         v_loss = (
             choice_counted_sum_labels_kept[:, None] * g_logits_term * v_logits * torch.add(
                 torch.addcmul(
@@ -692,7 +685,7 @@ def _behind(
                 alpha=-(label_smoothing / C),
             )
         ).sum()
-    if needs[1]:
+    if needs.logits:
         c_logits = (
             -2
             * g
@@ -726,19 +719,19 @@ def _behind(
                 * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
             ).unsqueeze(1),
         )
-    if needs[5]:
+    if needs.probs:
         c_probs = torch.add(
             label_smoothing * weight_sum[0] / C,
             losses_counted[:, None],
             alpha=1 - label_smoothing,
         ) * dg_logits_term_3
-    if needs[6]:
+    if needs.losses_counted:
         c_losses_counted = torch.add(
             (1 - label_smoothing) * (dg_logits_term_3 * probs).sum(1),
             dg_logits_term_3.gather(1, labels.unsqueeze(1)).squeeze(1),
             alpha=label_smoothing - 1,
         )
-    if needs[7]:
+    if needs.counted_sum:
         c_counted_sum = g * (
             torch.where(labels_kept[:, None] != 0, -counted_sum ** -2, 0)
             * g_logits_term
@@ -764,7 +757,7 @@ def _behind(
 
 def _pullback(
     c_loss, c_probs, c_losses_counted, c_counted_sum, logits, labels, labels_kept, weight, probs,
-    losses_counted, counted_sum, label_smoothing, cap,
+    losses_counted, counted_sum, label_smoothing, cap, needs,
 ) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
@@ -800,6 +793,13 @@ def _pullback(
     return (dlogits,)
 
 
+def _takes_plain(logits, labels, weight, label_smoothing, cap, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _runtime.all_count(
+        labels, ignore_index,
+        logits.shape[1],
+    )
+
+
 def _plain_forward(logits, labels, cap) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -817,7 +817,7 @@ def _plain_forward(logits, labels, cap) -> tuple:
     return (loss, logits, labels, probs, cap)
 
 
-def _plain_backward(dloss, logits, labels, probs, cap) -> tuple:
+def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
     dlogits = probs * torch.ops.aten.tanh_backward(dloss / N / S, torch.tanh(logits / cap))
@@ -843,13 +843,13 @@ def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
         v_logits = g.new_full((), 0).expand(N, C, S)
     tanh_cap_logits = torch.tanh(logits / cap)
     g_logits_term = 1 - tanh_cap_logits ** 2
-    if needs[0]:
+    if needs.g:
         v_loss = (
             g_logits_term * v_logits * (
                 probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
             )
         ).sum() / N / S
-    if needs[1]:
+    if needs.logits:
         c_logits = -2 * g / N / S / cap * g_logits_term * tanh_cap_logits * probs * v_logits
         c_logits = _runtime.scatter_added(
             c_logits, 1,
@@ -865,12 +865,12 @@ def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
                 * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
             ).unsqueeze(1),
         )
-    if needs[3]:
+    if needs.probs:
         c_probs = g / N / S * g_logits_term * v_logits
     return (v_loss, c_logits, None, c_probs)
 
 
-def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap) -> tuple:
+def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
@@ -893,130 +893,11 @@ def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap) -> tuple:
     return (dlogits,)
 
 
-class CrossEntropySoftcapFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, labels, weight, label_smoothing, cap, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _runtime.all_count(
-            labels, ignore_index,
-            logits.shape[1],
-        )
-        if ctx.plain:
-            loss, logits, labels, probs, cap = _plain_forward(logits, labels, cap)
-            ctx.save_for_backward(logits, labels, probs)
-            ctx.numbers = (cap,)
-            if torch.compiler.is_compiling():
-                return (loss,)
-            return (loss, probs)
-        result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-        ctx.save_for_backward(
-            result.logits, result.labels, result.labels_kept, result.weight, result.probs,
-            result.losses_counted, result.counted_sum,
-        )
-        ctx.numbers = (result.label_smoothing, result.cap)
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.probs, result.losses_counted, result.counted_sum)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
-        elif dloss is None:
-            return (None,) * 6
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                CrossEntropySoftcapGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss,
-                *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None, None, None)
-
-
-class CrossEntropySoftcapGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers)
-        else:
-            gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class CrossEntropySoftcapTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, labels, weight, label_smoothing, cap, ignore_index):
-        result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-        return (
-            result.loss, result.probs, result.losses_counted, result.counted_sum,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        logits, _, _, label_smoothing, cap, _ = inputs
-        _, probs, losses_counted, counted_sum, labels, labels_kept, weight = outputs
-        ctx.save_for_backward(
-            logits, labels, labels_kept, weight, probs, losses_counted, counted_sum,
-        )
-        ctx.numbers = (label_smoothing, cap)
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return CrossEntropySoftcapFunction.backward(ctx, dloss, *cotangents[:3])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cross_entropy_softcap_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cross_entropy_softcap", cross_entropy_softcap_forward,
+    (_forward, _backward, _behind, _pullback), numbers="label_smoothing cap ignore_index",
+    made="labels weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

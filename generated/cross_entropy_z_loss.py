@@ -144,13 +144,7 @@ def cross_entropy_z_loss(
     dtype, _, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, z_weight, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = CrossEntropyZLossTransformed.apply
-    else:
-        apply = CrossEntropyZLossFunction.apply
-    loss = apply(logits, labels, weight, label_smoothing, z_weight, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, labels, weight, label_smoothing, z_weight, ignore_index)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -299,14 +293,14 @@ def cross_entropy_z_loss_backward(
         )
     result = _backward(
         dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z, excess_sum,
-        label_smoothing, z_weight,
+        label_smoothing, z_weight, _pair.rule.every,
     )
     return CrossEntropyZLossGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
 
 
 def _backward(
     dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z, excess_sum,
-    label_smoothing, z_weight,
+    label_smoothing, z_weight, needs,
 ) -> CrossEntropyZLossGradients:
     C = weight.shape[0]
     dlogits = torch.where(
@@ -682,12 +676,12 @@ def cross_entropy_z_loss_double_backward(
         )
     v_loss, _, _, _, c_probs, c_losses_counted, c_counted_sum, c_log_z, c_excess_sum = _behind(
         v_logits, g, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z,
-        excess_sum, label_smoothing, z_weight,
-        (True,) * 9,
+        excess_sum, label_smoothing, z_weight, _pair.rule.every_behind,
     )
     dlogits, = _pullback(
         None, c_probs, c_losses_counted, c_counted_sum, c_log_z, c_excess_sum, labels, labels_kept,
         weight, probs, losses_counted, counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+        _pair.rule.every,
     )
     return CrossEntropyZLossSecond(
         v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype),
@@ -704,27 +698,27 @@ def _behind(
     v_loss = c_probs = c_losses_counted = c_counted_sum = c_log_z = c_excess_sum = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[4] or needs[6]:
+    if needs.g or needs.probs or needs.counted_sum:
         g_logits_term = losses_counted / counted_sum
-    if needs[0] or needs[4] or needs[8]:
+    if needs.g or needs.probs or needs.excess_sum:
         g_logits_term_2 = log_z / excess_sum
-    if needs[0] or needs[4] or needs[6]:
+    if needs.g or needs.probs or needs.counted_sum:
         g_logits_term_3 = weight.sum(0, keepdim=True) / counted_sum
-    if needs[0] or needs[5] or needs[6]:
+    if needs.g or needs.losses_counted or needs.counted_sum:
         g_logits_term_5 = g.new_zeros(N, C, S)
         g_logits_term_5 = _runtime.scatter_added(
             g_logits_term_5, 1,
             labels.unsqueeze(1),
             (counted_sum ** -1).expand(N, 1, S),
         )
-    if needs[0] or needs[6]:
+    if needs.g or needs.counted_sum:
         g_logits_term_6 = weight / counted_sum
-    if needs[5] or needs[6]:
+    if needs.losses_counted or needs.counted_sum:
         sum_g_logits_term_5_v_logits = (g_logits_term_5 * v_logits).sum(1)
     choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    if needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.losses_counted or needs.counted_sum or needs.log_z or needs.excess_sum:
         dg_logits_term_4 = g * choice_labels_kept * (probs * v_logits).sum(1)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             choice_labels_kept[:, None] * v_logits * torch.add(
                 torch.addcmul(
@@ -744,7 +738,7 @@ def _behind(
                 alpha=-(label_smoothing / C),
             )
         ).sum()
-    if needs[4]:
+    if needs.probs:
         c_probs = g * choice_labels_kept[:, None] * torch.add(
             torch.add(
                 g_logits_term_3[0] * label_smoothing / C,
@@ -754,13 +748,13 @@ def _behind(
             g_logits_term[:, None],
             alpha=1 - label_smoothing,
         ) * v_logits
-    if needs[5]:
+    if needs.losses_counted:
         c_losses_counted = torch.addcmul(
             (1 - label_smoothing) / counted_sum * dg_logits_term_4,
             g * (label_smoothing - 1) * choice_labels_kept,
             sum_g_logits_term_5_v_logits,
         )
-    if needs[6]:
+    if needs.counted_sum:
         c_counted_sum = (
             (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
             + g * (
@@ -773,9 +767,9 @@ def _behind(
             )
             - g_logits_term_3[0] * label_smoothing * dg_logits_term_4.sum() / C
         ) / counted_sum
-    if needs[7]:
+    if needs.log_z:
         c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
-    if needs[8]:
+    if needs.excess_sum:
         c_excess_sum = -2 * z_weight * (dg_logits_term_4 * g_logits_term_2).sum() / excess_sum
     return (
         v_loss, None, None, None, c_probs, c_losses_counted, c_counted_sum, c_log_z, c_excess_sum,
@@ -784,7 +778,7 @@ def _behind(
 
 def _pullback(
     c_loss, c_probs, c_losses_counted, c_counted_sum, c_log_z, c_excess_sum, labels, labels_kept,
-    weight, probs, losses_counted, counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+    weight, probs, losses_counted, counted_sum, log_z, excess_sum, label_smoothing, z_weight, needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
@@ -824,6 +818,13 @@ def _pullback(
     return (dlogits,)
 
 
+def _takes_plain(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> bool:
+    return weight is None and label_smoothing == 0 and _runtime.all_count(
+        labels, ignore_index,
+        logits.shape[1],
+    )
+
+
 def _plain_forward(logits, labels, z_weight) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -842,7 +843,7 @@ def _plain_forward(logits, labels, z_weight) -> tuple:
     return (loss, labels, probs, log_z, z_weight)
 
 
-def _plain_backward(dloss, labels, probs, log_z, z_weight) -> tuple:
+def _plain_backward(dloss, labels, probs, log_z, z_weight, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits = dloss / N / S * (2 * z_weight * log_z[:, None] + 1) * probs
@@ -861,23 +862,23 @@ def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
     v_loss = c_probs = c_log_z = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[2]:
+    if needs.g or needs.probs:
         g_logits_term = 2 * z_weight * log_z + 1
-    if needs[0]:
+    if needs.g:
         v_loss = (
             v_logits * (
                 g_logits_term[:, None] / N / S * probs
                 - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) / N / S
             )
         ).sum()
-    if needs[2]:
+    if needs.probs:
         c_probs = g / N / S * g_logits_term[:, None] * v_logits
-    if needs[3]:
+    if needs.log_z:
         c_log_z = 2 * g * z_weight / N / S * (probs * v_logits).sum(1)
     return (v_loss, None, c_probs, c_log_z)
 
 
-def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight) -> tuple:
+def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     S = labels.shape[1]
@@ -900,136 +901,10 @@ def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight) ->
     return (dlogits,)
 
 
-class CrossEntropyZLossFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, labels, weight, label_smoothing, z_weight, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _runtime.all_count(
-            labels, ignore_index,
-            logits.shape[1],
-        )
-        if ctx.plain:
-            loss, labels, probs, log_z, z_weight = _plain_forward(logits, labels, z_weight)
-            ctx.save_for_backward(labels, probs, log_z)
-            ctx.numbers = (z_weight,)
-            if torch.compiler.is_compiling():
-                return (loss,)
-            return (loss, probs, log_z)
-        result = _forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-        ctx.save_for_backward(
-            result.labels, result.labels_kept, result.weight, result.probs, result.losses_counted,
-            result.counted_sum, result.log_z, result.excess_sum,
-        )
-        ctx.numbers = (result.label_smoothing, result.z_weight)
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (
-            result.loss, result.probs, result.losses_counted, result.counted_sum, result.log_z,
-            result.excess_sum,
-        )
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
-        elif dloss is None:
-            return (None,) * 6
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                CrossEntropyZLossGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss,
-                *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None, None, None)
-
-
-class CrossEntropyZLossGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers)
-        else:
-            gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class CrossEntropyZLossTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, labels, weight, label_smoothing, z_weight, ignore_index):
-        result = _forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-        return (
-            result.loss, result.probs, result.losses_counted, result.counted_sum, result.log_z,
-            result.excess_sum,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, _, _, label_smoothing, z_weight, _ = inputs
-        (
-            _, probs, losses_counted, counted_sum, log_z, excess_sum, labels, labels_kept, weight,
-        ) = outputs
-        ctx.save_for_backward(
-            labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z, excess_sum,
-        )
-        ctx.numbers = (label_smoothing, z_weight)
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return CrossEntropyZLossFunction.backward(ctx, dloss, *cotangents[:5])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " cross_entropy_z_loss_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "cross_entropy_z_loss", cross_entropy_z_loss_forward, (_forward, _backward, _behind, _pullback),
+    numbers="label_smoothing z_weight ignore_index", made="labels weight",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -56,13 +56,7 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return elu_atoms(x, alpha).y.to(x.dtype)
     dtype, N_dims, x, alpha = _arguments(x, alpha)
-    if _runtime.transforms_active():
-        apply = EluTransformed.apply
-    else:
-        apply = EluFunction.apply
-    y = apply(x, alpha)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, alpha)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -109,11 +103,11 @@ def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> EluGradients:
         dy, x = _runtime.merged(0, 0, dy, x)
     if not isinstance(alpha, (float, int)):
         alpha = _inputs.number("alpha", alpha)
-    result = _backward(dy, x, alpha)
+    result = _backward(dy, x, alpha, _pair.rule.every)
     return EluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x, alpha) -> EluGradients:
+def _backward(dy, x, alpha, needs) -> EluGradients:
     dx = torch.ops.aten.leaky_relu_backward(dy * torch.exp(x.clamp(max=0)), x, alpha, False)
     return EluGradients(dx)
 
@@ -191,7 +185,7 @@ def elu_double_backward(v_x: Tensor, g: Tensor, x: Tensor, alpha: float) -> EluS
         v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
     if not isinstance(alpha, (float, int)):
         alpha = _inputs.number("alpha", alpha)
-    v_y, c_x = _behind(v_x, g, x, alpha, (True,) * 2)
+    v_y, c_x = _behind(v_x, g, x, alpha, _pair.rule.every_behind)
     return EluSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
     )
@@ -203,89 +197,14 @@ def _behind(v_x, g, x, alpha, needs) -> tuple:
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     exp_x = torch.exp(torch.where(x > 0, 0, x))
-    if needs[0]:
+    if needs.g:
         v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
-    if needs[1]:
+    if needs.x:
         c_x = torch.ops.aten.threshold_backward(alpha * exp_x * g * v_x, torch.sign(-x), -1)
     return (v_y, c_x)
 
 
-class EluFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, alpha):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, alpha)
-        ctx.save_for_backward(result.x)
-        ctx.numbers = (result.alpha,)
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(EluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class EluGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class EluTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, alpha):
-        result = _forward(x, alpha)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, alpha = inputs
-        ctx.save_for_backward(x)
-        ctx.numbers = (alpha,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return EluFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " elu_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("elu", elu_atoms, (_forward, _backward, _behind), numbers="alpha")
 
 
 def _arguments(x, alpha) -> tuple:

@@ -55,17 +55,11 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return embedding_forward(index, table).y.to(table.dtype)
     dtype, N_dims, index, table = _arguments(index, table)
-    if _runtime.transforms_active():
-        apply = EmbeddingTransformed.apply
-    else:
-        apply = EmbeddingFunction.apply
     try:
-        y = apply(index, table)[0]
+        y = _pair(index, table)
     except (IndexError, RuntimeError):
         _inputs.in_range("index", index, table.shape[0])
         raise
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -118,11 +112,11 @@ def embedding_backward(dy: Tensor, index: Tensor, V: int) -> EmbeddingGradients:
         dy, = _runtime.merged(0, -1, dy)
         index, = _runtime.merged(0, 0, index)
     _inputs.in_range("index", index, V)
-    result = _backward(dy, index, V)
+    result = _backward(dy, index, V, _pair.rule.every)
     return EmbeddingGradients(result.dtable.to(dtype))
 
 
-def _backward(dy, index, V) -> EmbeddingGradients:
+def _backward(dy, index, V, needs) -> EmbeddingGradients:
     E = dy.shape[1]
     dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
     return EmbeddingGradients(dtable)
@@ -206,11 +200,11 @@ def embedding_double_backward(v_table: Tensor, g: Tensor, index: Tensor, V: int)
         g, = _runtime.merged(0, -1, g)
         index, = _runtime.merged(0, 0, index)
     _inputs.in_range("index", index, v_table.shape[0])
-    v_y, _ = _behind(v_table, g, index, V)
+    v_y, _ = _behind(v_table, g, index, V, _pair.rule.every_behind)
     return EmbeddingSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
 
 
-def _behind(v_table, g, index, V) -> tuple:
+def _behind(v_table, g, index, V, needs) -> tuple:
     E = g.shape[1]
     if v_table is None:
         v_table = g.new_full((), 0).expand(V, E)
@@ -218,85 +212,7 @@ def _behind(v_table, g, index, V) -> tuple:
     return (v_y, None)
 
 
-class EmbeddingFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, index, table):
-        ctx.set_materialize_grads(False)
-        result = _forward(index, table)
-        ctx.save_for_backward(result.index)
-        ctx.numbers = (result.V,)
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                EmbeddingGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (None, gradients[0])
-
-
-class EmbeddingGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
-        return (None, None, *gradients)
-
-
-class EmbeddingTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(index, table):
-        result = _forward(index, table)
-        return (result.y, result.V)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        index, _ = inputs
-        _, V = outputs
-        ctx.save_for_backward(index)
-        ctx.numbers = (V,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return EmbeddingFunction.backward(ctx, dy, *cotangents[:0])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " embedding_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("embedding", embedding_forward, (_forward, _backward, _behind), numbers="V")
 
 
 def _arguments(index, table) -> tuple:

@@ -55,13 +55,7 @@ def entropy(probs: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return entropy_atoms(probs).uncertainty.to(probs.dtype)
     dtype, N_dims, probs = _arguments(probs)
-    if _runtime.transforms_active():
-        apply = EntropyTransformed.apply
-    else:
-        apply = EntropyFunction.apply
-    uncertainty = apply(probs)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        uncertainty = torch.ops.gradform.once(uncertainty, _REFUSAL)
+    uncertainty = _pair(probs)
     uncertainty = _runtime.restored(uncertainty, 0, N_dims)
     return uncertainty if uncertainty.dtype == dtype else uncertainty.to(dtype)
 
@@ -107,11 +101,11 @@ def entropy_backward(duncertainty: Tensor, probs: Tensor) -> EntropyGradients:
     if len(N_dims) != 1:
         duncertainty, = _runtime.merged(0, 0, duncertainty)
         probs, = _runtime.merged(0, -1, probs)
-    result = _backward(duncertainty, probs)
+    result = _backward(duncertainty, probs, _pair.rule.every)
     return EntropyGradients(_runtime.restored(result.dprobs, 0, N_dims).to(dtype))
 
 
-def _backward(duncertainty, probs) -> EntropyGradients:
+def _backward(duncertainty, probs, needs) -> EntropyGradients:
     dprobs = -torch.ops.aten.threshold_backward(
         duncertainty[:, None] * (torch.log(probs) + 1),
         torch.abs(probs),
@@ -208,7 +202,7 @@ def entropy_double_backward(v_probs: Tensor, g: Tensor, probs: Tensor) -> Entrop
     if len(N_dims) != 1:
         v_probs, probs = _runtime.merged(0, -1, v_probs, probs)
         g, = _runtime.merged(0, 0, g)
-    v_uncertainty, c_probs = _behind(v_probs, g, probs, (True,) * 2)
+    v_uncertainty, c_probs = _behind(v_probs, g, probs, _pair.rule.every_behind)
     return EntropySecond(
         _runtime.restored(v_uncertainty, 0, N_dims).to(dtype),
         _runtime.restored(c_probs, 0, N_dims).to(dtype),
@@ -222,12 +216,12 @@ def _behind(v_probs, g, probs, needs) -> tuple:
     if v_probs is None:
         v_probs = g.new_full((), 0).expand(N, C)
     abs_probs = torch.abs(probs)
-    if needs[0]:
+    if needs.g:
         v_uncertainty = -torch.ops.aten.threshold_backward(
             v_probs * (torch.log(torch.where(abs_probs <= 0, 1, probs)) + 1),
             abs_probs, 0,
         ).sum(1)
-    if needs[1]:
+    if needs.probs:
         c_probs = -torch.ops.aten.threshold_backward(
             g[:, None] * v_probs / torch.where(abs_probs <= 0, 1, probs),
             abs_probs, 0,
@@ -235,87 +229,7 @@ def _behind(v_probs, g, probs, needs) -> tuple:
     return (v_uncertainty, c_probs)
 
 
-class EntropyFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, probs):
-        ctx.set_materialize_grads(False)
-        result = _forward(probs)
-        ctx.save_for_backward(result.probs)
-        ctx.numbers = ()
-        return (result.uncertainty,)
-
-    @staticmethod
-    def backward(ctx, duncertainty, *cotangents):
-        saved = ctx.saved_tensors
-        if duncertainty is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(duncertainty):
-            gradients = _runtime.applied(
-                EntropyGradient, ctx.needs_input_grad, ctx.numbers, duncertainty, *saved,
-            )
-        else:
-            gradients = _backward(duncertainty, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class EntropyGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, duncertainty, *saved):
-        gradients = _backward(duncertainty, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, duncertainty, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(duncertainty, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        duncertainty, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, duncertainty, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class EntropyTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(probs):
-        result = _forward(probs)
-        return (result.uncertainty,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        probs, = inputs
-        ctx.save_for_backward(probs)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, duncertainty, *cotangents):
-        return EntropyFunction.backward(ctx, duncertainty, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " entropy_atoms(...).uncertainty is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("entropy", entropy_atoms, (_forward, _backward, _behind))
 
 
 def _arguments(probs) -> tuple:

@@ -159,13 +159,7 @@ def focal(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2)
     if _runtime.in_plain_torch():
         return focal_forward(logits, target, alpha, gamma).loss.to(logits.dtype)
     dtype, _, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    if _runtime.transforms_active():
-        apply = FocalTransformed.apply
-    else:
-        apply = FocalFunction.apply
-    loss = apply(logits, target, alpha, gamma)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, target, alpha, gamma)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -237,7 +231,7 @@ def focal_backward(
         raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    result = _backward(dloss, logits, target, alpha, gamma, (True,) * 4)
+    result = _backward(dloss, logits, target, alpha, gamma, _pair.rule.every)
     return FocalGradients(
         _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -260,7 +254,7 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalGradients:
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
     dlosses = (dloss / N).expand(N)
-    if needs[0]:
+    if needs.logits:
         dlogits = balance * dlosses * torch.addcmul(
             torch.ops.aten.sigmoid_backward(
                 gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
@@ -269,7 +263,7 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalGradients:
             power_gamma_losses_term_2,
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
-    if needs[1]:
+    if needs.target:
         dtarget = dlosses * torch.add(
             balance * torch.addcmul(
                 gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
@@ -497,8 +491,7 @@ def focal_double_backward(
     if not gamma >= 0:
         raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
     v_loss, c_logits, c_target = _behind(
-        v_logits, v_target, g, logits, target, alpha, gamma,
-        (True,) * 3,
+        v_logits, v_target, g, logits, target, alpha, gamma, _pair.rule.every_behind,
     )
     return FocalSecond(
         v_loss.to(dtype), _runtime.restored(c_logits, 0, N_dims).to(dtype),
@@ -526,7 +519,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
-    if needs[0] or needs[2]:
+    if needs.g or needs.target:
         g_logits_term_3 = torch.addcmul(
             torch.ops.aten.sigmoid_backward(
                 gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
@@ -536,7 +529,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     g_target_term = 1 - 2 * probs
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         dg_target_term_3 = g / N * v_target
         dg_target_term_2 = balance * dg_target_term_3
         dg_logits_term_3 = g / N * balance * v_logits
@@ -560,7 +553,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 dg_target_term_2, g_target_term,
             ),
         )
-    if needs[0]:
+    if needs.g:
         v_loss = torch.addcmul(
             balance * g_logits_term_3 * v_logits,
             v_target,
@@ -573,7 +566,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             ),
         ).sum() / N
-    if needs[1]:
+    if needs.logits:
         c_logits = torch.addcmul(
             torch.addcmul(
                 one_minus_target * torch.add(
@@ -611,7 +604,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             ),
             dg_target_term_2, power_gamma_losses_term_2, value=-1,
         )
-    if needs[2]:
+    if needs.target:
         c_target = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
@@ -648,84 +641,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     return (v_loss, c_logits, c_target)
 
 
-class FocalFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, alpha, gamma):
-        ctx.set_materialize_grads(False)
-        result = _forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target)
-        ctx.numbers = (result.alpha, result.gamma)
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                FocalGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class FocalGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class FocalTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, alpha, gamma):
-        result = _forward(logits, target, alpha, gamma)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        logits, target, alpha, gamma = inputs
-        ctx.save_for_backward(logits, target)
-        ctx.numbers = (alpha, gamma)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return FocalFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " focal_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("focal", focal_forward, (_forward, _backward, _behind), numbers="alpha gamma")
 
 
 def _arguments(logits, target, alpha, gamma) -> tuple:

@@ -169,13 +169,7 @@ def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float
     if _runtime.in_plain_torch():
         return focal_none_forward(logits, target, alpha, gamma).losses.to(logits.dtype)
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    if _runtime.transforms_active():
-        apply = FocalNoneTransformed.apply
-    else:
-        apply = FocalNoneFunction.apply
-    losses = apply(logits, target, alpha, gamma)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(logits, target, alpha, gamma)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -248,7 +242,7 @@ def focal_none_backward(
         raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
-    result = _backward(dlosses, logits, target, alpha, gamma, (True,) * 4)
+    result = _backward(dlosses, logits, target, alpha, gamma, _pair.rule.every)
     return FocalNoneGradients(
         _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -270,7 +264,7 @@ def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradient
     losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
-    if needs[0]:
+    if needs.logits:
         dlogits = balance * dlosses * torch.addcmul(
             torch.ops.aten.sigmoid_backward(
                 gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
@@ -279,7 +273,7 @@ def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradient
             power_gamma_losses_term_2,
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
-    if needs[1]:
+    if needs.target:
         dtarget = dlosses * torch.add(
             balance * torch.addcmul(
                 gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
@@ -499,8 +493,7 @@ def focal_none_double_backward(
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     v_losses, c_logits, c_target = _behind(
-        v_logits, v_target, g, logits, target, alpha, gamma,
-        (True,) * 3,
+        v_logits, v_target, g, logits, target, alpha, gamma, _pair.rule.every_behind,
     )
     return FocalNoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
@@ -529,7 +522,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
-    if needs[0] or needs[2]:
+    if needs.g or needs.target:
         g_logits_term_3 = torch.addcmul(
             torch.ops.aten.sigmoid_backward(
                 gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
@@ -539,7 +532,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     g_target_term = 1 - 2 * probs
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         dlosses_term = gamma * g * torch.addcmul(
             power_gamma_losses_term_again_2 * torch.addcmul(
                 balance * v_logits * torch.addcmul(
@@ -560,7 +553,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 g_target_term, v_target,
             ),
         )
-    if needs[0]:
+    if needs.g:
         v_losses = torch.addcmul(
             balance * g_logits_term_3 * v_logits,
             v_target,
@@ -573,7 +566,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             ),
         )
-    if needs[1]:
+    if needs.logits:
         c_logits = torch.addcmul(
             g * torch.addcmul(
                 one_minus_target * torch.addcmul(
@@ -614,7 +607,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             ),
             one_minus_probs,
         )
-    if needs[2]:
+    if needs.target:
         c_target = torch.addcmul(
             dlosses_term * (1 - 2 * probs),
             g,
@@ -651,86 +644,8 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     return (v_losses, c_logits, c_target)
 
 
-class FocalNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, alpha, gamma):
-        ctx.set_materialize_grads(False)
-        result = _forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target)
-        ctx.numbers = (result.alpha, result.gamma)
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                FocalNoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class FocalNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class FocalNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, alpha, gamma):
-        result = _forward(logits, target, alpha, gamma)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        logits, target, alpha, gamma = inputs
-        ctx.save_for_backward(logits, target)
-        ctx.numbers = (alpha, gamma)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return FocalNoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " focal_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "focal_none", focal_none_forward, (_forward, _backward, _behind), numbers="alpha gamma",
 )
 
 

@@ -158,13 +158,7 @@ def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float 
     if _runtime.in_plain_torch():
         return focal_sum_forward(logits, target, alpha, gamma).loss.to(logits.dtype)
     dtype, _, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    if _runtime.transforms_active():
-        apply = FocalSumTransformed.apply
-    else:
-        apply = FocalSumFunction.apply
-    loss = apply(logits, target, alpha, gamma)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logits, target, alpha, gamma)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -236,7 +230,7 @@ def focal_sum_backward(
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
-    result = _backward(dloss, logits, target, alpha, gamma, (True,) * 4)
+    result = _backward(dloss, logits, target, alpha, gamma, _pair.rule.every)
     return FocalSumGradients(
         _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -258,7 +252,7 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
     losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
-    if needs[0]:
+    if needs.logits:
         dlogits = dloss * balance * torch.addcmul(
             torch.ops.aten.sigmoid_backward(
                 gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
@@ -267,7 +261,7 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
             power_gamma_losses_term_2,
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
-    if needs[1]:
+    if needs.target:
         dtarget = dloss * torch.add(
             balance * torch.addcmul(
                 gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
@@ -492,8 +486,7 @@ def focal_sum_double_backward(
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     v_loss, c_logits, c_target = _behind(
-        v_logits, v_target, g, logits, target, alpha, gamma,
-        (True,) * 3,
+        v_logits, v_target, g, logits, target, alpha, gamma, _pair.rule.every_behind,
     )
     return FocalSumSecond(
         v_loss.to(dtype), _runtime.restored(c_logits, 0, N_dims).to(dtype),
@@ -521,7 +514,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
-    if needs[0] or needs[2]:
+    if needs.g or needs.target:
         g_logits_term_3 = torch.addcmul(
             torch.ops.aten.sigmoid_backward(
                 gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
@@ -531,7 +524,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     g_target_term = 1 - 2 * probs
-    if needs[1] or needs[2]:
+    if needs.logits or needs.target:
         dg_target_term_3 = g * v_target
         dg_target_term_2 = balance * dg_target_term_3
         dg_logits_term_3 = g * balance * v_logits
@@ -555,7 +548,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 dg_target_term_2, g_target_term,
             ),
         )
-    if needs[0]:
+    if needs.g:
         v_loss = (
             (balance * g_logits_term_3 * v_logits).sum()
             + (
@@ -569,7 +562,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                 )
             ).sum()
         )
-    if needs[1]:
+    if needs.logits:
         c_logits = torch.addcmul(
             torch.addcmul(
                 one_minus_target * torch.add(
@@ -607,7 +600,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             ),
             dg_target_term_2, power_gamma_losses_term_2, value=-1,
         )
-    if needs[2]:
+    if needs.target:
         c_target = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
@@ -644,83 +637,8 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     return (v_loss, c_logits, c_target)
 
 
-class FocalSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, target, alpha, gamma):
-        ctx.set_materialize_grads(False)
-        result = _forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target)
-        ctx.numbers = (result.alpha, result.gamma)
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                FocalSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None, None)
-
-
-class FocalSumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class FocalSumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, target, alpha, gamma):
-        result = _forward(logits, target, alpha, gamma)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        logits, target, alpha, gamma = inputs
-        ctx.save_for_backward(logits, target)
-        ctx.numbers = (alpha, gamma)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return FocalSumFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " focal_sum_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "focal_sum", focal_sum_forward, (_forward, _backward, _behind), numbers="alpha gamma",
 )
 
 

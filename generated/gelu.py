@@ -55,13 +55,7 @@ def gelu(x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return gelu_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if _runtime.transforms_active():
-        apply = GELUTransformed.apply
-    else:
-        apply = GELUFunction.apply
-    y = apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -104,11 +98,11 @@ def gelu_backward(dy: Tensor, x: Tensor) -> GELUGradients:
     dy, x = _runtime.single(dy, x)
     if len(N_dims) != 1:
         dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x)
+    result = _backward(dy, x, _pair.rule.every)
     return GELUGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x) -> GELUGradients:
+def _backward(dy, x, needs) -> GELUGradients:
     dx = dy / 2 * torch.add(
         torch.erf(math.sqrt(2) / 2 * x) + 1,
         torch.exp(-x ** 2 / 2) * x,
@@ -194,7 +188,7 @@ def gelu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUSecond:
     v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x, (True,) * 2)
+    v_y, c_x = _behind(v_x, g, x, _pair.rule.every_behind)
     return GELUSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
     )
@@ -206,95 +200,18 @@ def _behind(v_x, g, x, needs) -> tuple:
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     dg_x_whole = v_x / 2
-    if needs[0]:
+    if needs.g:
         v_y = dg_x_whole * torch.add(
             torch.erf(math.sqrt(2) / 2 * x) + 1,
             torch.exp(-x ** 2 / 2) * x,
             alpha=math.sqrt(2 / math.pi),
         )
-    if needs[1]:
+    if needs.x:
         c_x = math.sqrt(2 / math.pi) * (dg_x_whole * torch.exp(-x ** 2 / 2) * g * (2 - x ** 2))
     return (v_y, c_x)
 
 
-class GELUFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(result.x)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                GELUGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class GELUGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class GELUTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        result = _forward(x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, = inputs
-        ctx.save_for_backward(x)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return GELUFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " gelu_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("gelu", gelu_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x) -> tuple:

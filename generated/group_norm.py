@@ -149,13 +149,7 @@ def group_norm(
     if _runtime.in_plain_torch():
         return group_norm_forward(x, gain, bias, groups, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
-    if _runtime.transforms_active():
-        apply = GroupNormTransformed.apply
-    else:
-        apply = GroupNormFunction.apply
-    y = apply(x, gain, bias, groups, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, gain, bias, groups, eps)
     y = _runtime.restored(y, 2, S_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -248,7 +242,7 @@ def group_norm_backward(
             f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
             f"{groups}, K = {K}"
         )
-    result = _backward(dy, gain, inv_std, xhat, (True,) * 5)
+    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
     return GroupNormGradients(
         _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
         result.dbias.to(dtype),
@@ -260,11 +254,11 @@ def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
     K = xhat.shape[2]
     S = dy.shape[2]
     dx = dgain = dbias = None
-    if needs[0] or needs[1]:
+    if needs.x or needs.gain:
         sum_dy_xhat = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
-    if needs[2]:
+    if needs.bias:
         dbias = dy.sum((0, 2))
-    if needs[0]:
+    if needs.x:
         dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dy.unflatten(1, (groups, K))
         dx = (
             inv_std * (
@@ -278,7 +272,7 @@ def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
                 - dxhat.sum((2, 3), keepdim=True) / K / S
             )
         ).flatten(1, 2)
-    if needs[1]:
+    if needs.gain:
         dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
     return GroupNormGradients(dx, dgain, dbias)
 
@@ -541,10 +535,9 @@ def group_norm_double_backward(
             f"{groups}, K = {K}"
         )
     v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-        (True,) * 4,
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
     )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 5)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
     dgain = dgain + c_gain
     return GroupNormSecond(
         _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
@@ -561,30 +554,30 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(C)
-    if needs[1] or needs[2] or needs[3]:
+    if needs.gain or needs.inv_std or needs.xhat:
         sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
-    if needs[2]:
+    if needs.inv_std:
         g_xhat = gain.unflatten(0, (groups, K))[:, :, None] * g.unflatten(1, (groups, K))
-    if needs[2] or needs[3]:
+    if needs.inv_std or needs.xhat:
         g_x_sum = (
             gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat[:, :, :, None]
         ).sum(2, keepdim=True)
-    if needs[2]:
+    if needs.inv_std:
         g_x_term = (
             torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
             - g_xhat.sum((2, 3), keepdim=True) / K / S
         )
-    if needs[0] or needs[1]:
+    if needs.g or needs.gain:
         sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.g or needs.gain or needs.xhat:
         sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = (
             (
                 gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
@@ -601,7 +594,7 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             ).flatten(1, 2)
             + v_bias[:, None]
         )
-    if needs[1]:
+    if needs.gain:
         c_gain = (
             (
                 inv_std * g.unflatten(1, (groups, K)) * (
@@ -612,9 +605,9 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
                 sum_v_x_xhat[:, :, :, 0] * inv_std[:, :, :, 0] * sum_dy_xhat
             ).sum(0).flatten(0, 1) / K / S
         )
-    if needs[2]:
+    if needs.inv_std:
         c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
-    if needs[3]:
+    if needs.xhat:
         c_xhat = torch.addcmul(
             torch.addcmul(
                 v_gain.unflatten(0, (groups, K))[:, :, None],
@@ -638,7 +631,7 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.x:
         if c_inv_std is None:
             c_inv_std = gain.new_full((), 0).expand(N, groups, 1, 1)
         if c_xhat is None:
@@ -672,11 +665,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
                 xhat, value=-1,
             )
         ).flatten(1, 2)
-    if needs[1]:
+    if needs.gain:
         dgain = (c_y.unflatten(1, (groups, K)) * xhat).sum((0, 3)).flatten(0, 1)
-    if needs[2]:
+    if needs.bias:
         dbias = c_y.sum((0, 2))
     return (dx, dgain, dbias)
+
+
+def _takes_plain(x, gain, bias, groups, eps) -> bool:
+    return gain is None and bias is None
 
 
 def _plain_forward(x, groups, eps) -> tuple:
@@ -695,7 +692,7 @@ def _plain_forward(x, groups, eps) -> tuple:
     return (y, inv_std, xhat)
 
 
-def _plain_backward(dy, inv_std, xhat) -> tuple:
+def _plain_backward(dy, inv_std, xhat, needs) -> tuple:
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = dy.shape[2]
@@ -709,7 +706,7 @@ def _plain_backward(dy, inv_std, xhat) -> tuple:
             - dy.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
         )
     ).flatten(1, 2)
-    return (dx, None, None)
+    return (dx,)
 
 
 def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
@@ -721,16 +718,16 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
     v_y = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[1] or needs[2]:
+    if needs.inv_std or needs.xhat:
         g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    if needs[1]:
+    if needs.inv_std:
         g_x_term = (
             torch.addcmul(g.unflatten(1, (groups, K)), g_x_sum / K / S, xhat, value=-1)
             - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
         )
-    if needs[0] or needs[2]:
+    if needs.g or needs.xhat:
         sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = (
             (inv_std * v_x.unflatten(1, (groups, K))).flatten(1, 2)
             - (sum_v_x_xhat * inv_std * xhat).flatten(1, 2) / K / S
@@ -741,9 +738,9 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
                 )[:, :, :, 0]
             ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
         )
-    if needs[1]:
+    if needs.inv_std:
         c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
-    if needs[2]:
+    if needs.xhat:
         c_xhat = (
             -g_x_sum * inv_std / K / S * v_x.unflatten(1, (groups, K))
             - sum_v_x_xhat * inv_std / K / S * g.unflatten(1, (groups, K))
@@ -751,7 +748,7 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
     return (v_y, c_inv_std, c_xhat)
 
 
-def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat) -> tuple:
+def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat, needs) -> tuple:
     N = inv_std.shape[0]
     C = inv_std.shape[1] * xhat.shape[2]
     groups = inv_std.shape[1]
@@ -778,127 +775,13 @@ def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat) -> tuple:
             xhat, value=-1,
         )
     ).flatten(1, 2)
-    return (dx, None, None)
+    return (dx,)
 
 
-class GroupNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, groups, eps):
-        ctx.set_materialize_grads(False)
-        ctx.plain = gain is None and bias is None
-        if ctx.plain:
-            y, inv_std, xhat = _plain_forward(x, groups, eps)
-            ctx.save_for_backward(inv_std, xhat)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, inv_std, xhat)
-        result = _forward(x, gain, bias, groups, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_std, result.xhat)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 5
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                GroupNormGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1] if ctx.needs_input_grad[1] else None,
-            gradients[2] if ctx.needs_input_grad[2] else None,
-            None, None,
-        )
-
-
-class GroupNormGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class GroupNormTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, gain, bias, groups, eps):
-        result = _forward(x, gain, bias, groups, eps)
-        return (result.y, result.inv_std, result.xhat, result.gain.view_as(result.gain))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, gain, _, _, _ = inputs
-        _, inv_std, xhat, gain_filled = outputs
-        gain = gain_filled if gain is None else gain
-        ctx.save_for_backward(gain, inv_std, xhat)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return GroupNormFunction.backward(ctx, dy, *cotangents[:2])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " group_norm_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "group_norm", group_norm_forward, (_forward, _backward, _behind, _pullback),
+    numbers="groups eps", optional="gain bias", made="gain bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

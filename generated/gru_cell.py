@@ -195,13 +195,7 @@ def gru_cell(
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    if _runtime.transforms_active():
-        apply = GRUCellTransformed.apply
-    else:
-        apply = GRUCellFunction.apply
-    y = apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -312,7 +306,7 @@ def gru_cell_backward(
             f"Gate = {Gate}, H = {H}"
         )
     result = _backward(
-        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, (True,) * 6,
+        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, _pair.rule.every,
     )
     return GRUCellGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
@@ -335,29 +329,29 @@ def _backward(
     dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
     dreset = dto_candidate * proposed
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    if needs[1] or needs[3] or needs[5]:
+    if needs.h or needs.weight_hh or needs.bias_hh:
         dfrom_state = dy.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
         dfrom_state_term = dfrom_state.flatten(1, 2)
-    if needs[3]:
+    if needs.weight_hh:
         dweight_hh = dfrom_state_term.mT @ h
-    if needs[5]:
+    if needs.bias_hh:
         dbias_hh = dfrom_state_term.sum(0)
-    if needs[0] or needs[2] or needs[4]:
+    if needs.x or needs.weight_ih or needs.bias_ih:
         dfrom_input = dy.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
         dfrom_input_term = dfrom_input.flatten(1, 2)
-    if needs[0]:
+    if needs.x:
         dx = dfrom_input_term @ weight_ih
-    if needs[2]:
+    if needs.weight_ih:
         dweight_ih = dfrom_input_term.mT @ x
-    if needs[4]:
+    if needs.bias_ih:
         dbias_ih = dfrom_input_term.sum(0)
-    if needs[1]:
+    if needs.h:
         dh = torch.addcmul(dfrom_state_term @ weight_hh, dy, update)
     return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
@@ -740,12 +734,11 @@ def gru_cell_double_backward(
         )
     v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate = _behind(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate,
-        (True,) * 9,
+        proposed, reset, update, candidate, _pair.rule.every_behind,
     )
     dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
         None, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed,
-        reset, update, candidate, (True,) * 6,
+        reset, update, candidate, _pair.rule.every,
     )
     dx = dx + c_x
     dh = dh + c_h
@@ -771,81 +764,114 @@ def _behind(
     v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
         None,
     ) * 9
-    if needs[0] or needs[3] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.weight_ih
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.update
+        or needs.candidate
+    ):
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[4] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.weight_hh
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.update
+        or needs.candidate
+    ):
         if v_h is None:
             v_h = g.new_full((), 0).expand(N, H)
-    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.x
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.update
+        or needs.candidate
+    ):
         if v_weight_ih is None:
             v_weight_ih = g.new_full((), 0).expand(P, K)
-    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         if v_weight_hh is None:
             v_weight_hh = g.new_full((), 0).expand(P, H)
         if v_bias_ih is None:
             v_bias_ih = g.new_full((), 0).expand(P)
         if v_bias_hh is None:
             v_bias_hh = g.new_full((), 0).expand(P)
-    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6] or needs[8]:
+    if (
+        needs.g
+        or needs.weight_hh
+        or needs.x
+        or needs.weight_ih
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.candidate
+    ):
         one_minus_update = 1 - update
-    if needs[4] or needs[1] or needs[3] or needs[2]:
+    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
         g_candidate_term = one_minus_update
         g_candidate = g * g_candidate_term
         g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
-    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[7]:
+    if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
         h_minus_candidate_again = h - candidate
-    if needs[4] or needs[1] or needs[3] or needs[2]:
+    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
         g_update = g * h_minus_candidate_again
         g_to_update = g_candidate_term * g_update * update
         g_reset = g_to_candidate * proposed
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
-    if needs[4] or needs[2]:
+    if needs.weight_hh or needs.h:
         g_from_state = g.new_zeros(N, Gate, H)
         g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
         g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
         g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
         g_from_state_term = g_from_state.flatten(1, 2)
-    if needs[1] or needs[3]:
+    if needs.x or needs.weight_ih:
         g_from_input = g.new_zeros(N, Gate, H)
         g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
         g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
         g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
         g_from_input_term = g_from_input.flatten(1, 2)
-    if needs[5] or needs[6]:
+    if needs.proposed or needs.reset:
         g_to_candidate_again = torch.ops.aten.tanh_backward(g * one_minus_update, candidate)
-    if needs[0] or needs[7]:
+    if needs.g or needs.update:
         h_minus_candidate = h_minus_candidate_again
-    if needs[4]:
+    if needs.weight_hh:
         c_weight_hh = g_from_state_term.mT @ v_h
-    if needs[1]:
+    if needs.x:
         c_x = g_from_input_term @ v_weight_ih
-    if needs[3]:
+    if needs.weight_ih:
         c_weight_ih = g_from_input_term.mT @ v_x
-    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_from_input_term = torch.addmm(
             torch.addmm(v_bias_ih, x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
         sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
-    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_from_state_term = torch.addmm(
             torch.addmm(v_bias_hh, h, v_weight_hh.mT),
             v_h, weight_hh.mT,
         )
-    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
         sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
-    if needs[0] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.reset or needs.update or needs.candidate:
         sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
-    if needs[0] or needs[2] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.update or needs.candidate:
         dg_to_update = (
             dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
             + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
         )
-    if needs[0] or needs[2] or needs[8]:
+    if needs.g or needs.h or needs.candidate:
         dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
-    if needs[0] or needs[7] or needs[8]:
+    if needs.g or needs.update or needs.candidate:
         dg_to_candidate = torch.addcmul(
             dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
             reset,
@@ -855,33 +881,33 @@ def _behind(
                 sum_dg_from_input_term + sum_dg_from_state_term_2,
             ),
         )
-    if needs[0] or needs[7]:
+    if needs.g or needs.update:
         dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
-    if needs[0]:
+    if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(dg_update * h_minus_candidate, update, v_h),
             dg_candidate, one_minus_update,
         )
-    if needs[2]:
+    if needs.h:
         c_h = torch.addcmul(g_from_state_term @ v_weight_hh, dg_update, g)
-    if needs[5]:
+    if needs.proposed:
         c_proposed = torch.ops.aten.sigmoid_backward(
             g_to_candidate_again * (sum_dg_from_input_term + sum_dg_from_state_term_2),
             reset,
         )
-    if needs[6]:
+    if needs.reset:
         c_reset = g_to_candidate_again * torch.addcmul(
             sum_dg_from_state_term,
             proposed * (1 - 2 * reset),
             sum_dg_from_input_term + sum_dg_from_state_term_2,
         )
-    if needs[7]:
+    if needs.update:
         c_update = g * torch.addcmul(
             v_h - dg_candidate,
             dg_to_update * h_minus_candidate,
             1 - 2 * update,
         )
-    if needs[8]:
+    if needs.candidate:
         c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
@@ -897,7 +923,7 @@ def _pullback(
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, H)
-    if needs[1] or needs[3] or needs[5]:
+    if needs.h or needs.weight_hh or needs.bias_hh:
         if c_proposed is None:
             c_proposed = x.new_full((), 0).expand(N, H)
     if c_reset is None:
@@ -914,7 +940,7 @@ def _pullback(
     dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update - dy_term, c_y, h), update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    if needs[1] or needs[3] or needs[5]:
+    if needs.h or needs.weight_hh or needs.bias_hh:
         dfrom_state = x.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(
             dfrom_state, 1, 2,
@@ -923,25 +949,29 @@ def _pullback(
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state_term = dfrom_state.flatten(1, 2)
-    if needs[3]:
+    if needs.weight_hh:
         dweight_hh = dfrom_state_term.mT @ h
-    if needs[5]:
+    if needs.bias_hh:
         dbias_hh = dfrom_state_term.sum(0)
-    if needs[0] or needs[2] or needs[4]:
+    if needs.x or needs.weight_ih or needs.bias_ih:
         dfrom_input = x.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
         dfrom_input_term = dfrom_input.flatten(1, 2)
-    if needs[0]:
+    if needs.x:
         dx = dfrom_input_term @ weight_ih
-    if needs[2]:
+    if needs.weight_ih:
         dweight_ih = dfrom_input_term.mT @ x
-    if needs[4]:
+    if needs.bias_ih:
         dbias_ih = dfrom_input_term.sum(0)
-    if needs[1]:
+    if needs.h:
         dh = torch.addcmul(dfrom_state_term @ weight_hh, c_y, update)
     return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+def _takes_plain(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> bool:
+    return bias_ih is None and bias_hh is None
 
 
 @_runtime.uncast
@@ -976,25 +1006,25 @@ def _plain_backward(
     dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
     dreset = dto_candidate * proposed
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    if needs[1] or needs[3]:
+    if needs.h or needs.weight_hh:
         dfrom_state = dy.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
-    if needs[3]:
+    if needs.weight_hh:
         dweight_hh = dfrom_state.flatten(1, 2).mT @ h
-    if needs[0] or needs[2]:
+    if needs.x or needs.weight_ih:
         dfrom_input = dy.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-    if needs[0]:
+    if needs.x:
         dx = dfrom_input.flatten(1, 2) @ weight_ih
-    if needs[2]:
+    if needs.weight_ih:
         dweight_ih = dfrom_input.flatten(1, 2).mT @ x
-    if needs[1]:
+    if needs.h:
         dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, dy, update)
-    return (dx, dh, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dweight_ih, dweight_hh)
 
 
 @_runtime.uncast
@@ -1010,32 +1040,72 @@ def _plain_behind(
     v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
         None,
     ) * 9
-    if needs[0] or needs[3] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.weight_ih
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.update
+        or needs.candidate
+    ):
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[4] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.weight_hh
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.update
+        or needs.candidate
+    ):
         if v_h is None:
             v_h = g.new_full((), 0).expand(N, H)
-    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.x
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.update
+        or needs.candidate
+    ):
         if v_weight_ih is None:
             v_weight_ih = g.new_full((), 0).expand(P, K)
-    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         if v_weight_hh is None:
             v_weight_hh = g.new_full((), 0).expand(P, H)
-    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6] or needs[8]:
+    if (
+        needs.g
+        or needs.weight_hh
+        or needs.x
+        or needs.weight_ih
+        or needs.h
+        or needs.proposed
+        or needs.reset
+        or needs.candidate
+    ):
         one_minus_update = 1 - update
-    if needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6]:
+    if (
+        needs.weight_hh
+        or needs.x
+        or needs.weight_ih
+        or needs.h
+        or needs.proposed
+        or needs.reset
+    ):
         g_candidate_term = one_minus_update
         g_candidate = g * g_candidate_term
         g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
-    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[7]:
+    if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
         h_minus_candidate = h - candidate
-    if needs[4] or needs[1] or needs[3] or needs[2]:
+    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
         g_update = g * h_minus_candidate
         g_to_update = g_candidate_term * g_update * update
         g_reset = g_to_candidate * proposed
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
-    if needs[4]:
+    if needs.weight_hh:
         c_weight_hh = torch.addcmul(
             torch.addcmul(
                 torch.nn.functional.one_hot(
@@ -1054,7 +1124,7 @@ def _plain_behind(
             ).to(g.dtype)[:, None] * g_to_candidate[:, None],
             reset[:, None],
         ).flatten(1, 2).mT @ v_h
-    if needs[1]:
+    if needs.x:
         c_x = torch.addcmul(
             torch.addcmul(
                 torch.nn.functional.one_hot(
@@ -1073,7 +1143,7 @@ def _plain_behind(
             ).to(g.dtype)[:, None],
             g_to_update[:, None],
         ).flatten(1, 2) @ v_weight_ih
-    if needs[3]:
+    if needs.weight_ih:
         c_weight_ih = torch.addcmul(
             torch.addcmul(
                 torch.nn.functional.one_hot(
@@ -1092,27 +1162,27 @@ def _plain_behind(
             ).to(g.dtype)[:, None],
             g_to_update[:, None],
         ).flatten(1, 2).mT @ v_x
-    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_from_input = (
             (x @ v_weight_ih.mT).unflatten(1, (Gate, H))
             + (v_x @ weight_ih.mT).unflatten(1, (Gate, H))
         )
-    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
         sum_dg_from_input = dg_from_input.select(1, 0)
-    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_from_state = (
             (h @ v_weight_hh.mT).unflatten(1, (Gate, H))
             + (v_h @ weight_hh.mT).unflatten(1, (Gate, H))
         )
-    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
         sum_dg_from_state_2 = dg_from_state.select(1, 0)
-    if needs[0] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.reset or needs.update or needs.candidate:
         sum_dg_from_state = dg_from_state.select(1, 2)
-    if needs[0] or needs[2] or needs[7] or needs[8]:
+    if needs.g or needs.h or needs.update or needs.candidate:
         dg_to_update = dg_from_input.select(1, 1) + dg_from_state.select(1, 1)
-    if needs[0] or needs[2] or needs[8]:
+    if needs.g or needs.h or needs.candidate:
         dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
-    if needs[0] or needs[7] or needs[8]:
+    if needs.g or needs.update or needs.candidate:
         dg_to_candidate = torch.addcmul(
             dg_from_input.select(1, 2),
             reset,
@@ -1122,14 +1192,14 @@ def _plain_behind(
                 sum_dg_from_input + sum_dg_from_state_2,
             ),
         )
-    if needs[0] or needs[7]:
+    if needs.g or needs.update:
         dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
-    if needs[0]:
+    if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(dg_update * h_minus_candidate, update, v_h),
             dg_candidate, one_minus_update,
         )
-    if needs[2]:
+    if needs.h:
         c_h = torch.addmm(
             dg_update * g,
             torch.addcmul(
@@ -1152,24 +1222,24 @@ def _plain_behind(
             ).flatten(1, 2),
             v_weight_hh,
         )
-    if needs[5]:
+    if needs.proposed:
         c_proposed = torch.ops.aten.sigmoid_backward(
             g_to_candidate * (sum_dg_from_input + sum_dg_from_state_2),
             reset,
         )
-    if needs[6]:
+    if needs.reset:
         c_reset = g_to_candidate * torch.addcmul(
             sum_dg_from_state,
             proposed * (1 - 2 * reset),
             sum_dg_from_input + sum_dg_from_state_2,
         )
-    if needs[7]:
+    if needs.update:
         c_update = g * torch.addcmul(
             v_h - dg_candidate,
             dg_to_update * h_minus_candidate,
             1 - 2 * update,
         )
-    if needs[8]:
+    if needs.candidate:
         c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
@@ -1185,7 +1255,7 @@ def _plain_pullback(
     dx = dh = dweight_ih = dweight_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, H)
-    if needs[1] or needs[3]:
+    if needs.h or needs.weight_hh:
         if c_proposed is None:
             c_proposed = x.new_full((), 0).expand(N, H)
     if c_reset is None:
@@ -1202,7 +1272,7 @@ def _plain_pullback(
     dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update - dy_term, c_y, h), update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    if needs[1] or needs[3]:
+    if needs.h or needs.weight_hh:
         dfrom_state = x.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(
             dfrom_state, 1, 2,
@@ -1210,151 +1280,26 @@ def _plain_pullback(
         )
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-    if needs[3]:
+    if needs.weight_hh:
         dweight_hh = dfrom_state.flatten(1, 2).mT @ h
-    if needs[0] or needs[2]:
+    if needs.x or needs.weight_ih:
         dfrom_input = x.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-    if needs[0]:
+    if needs.x:
         dx = dfrom_input.flatten(1, 2) @ weight_ih
-    if needs[2]:
+    if needs.weight_ih:
         dweight_ih = dfrom_input.flatten(1, 2).mT @ x
-    if needs[1]:
+    if needs.h:
         dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, c_y, update)
-    return (dx, dh, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dweight_ih, dweight_hh)
 
 
-class GRUCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        ctx.set_materialize_grads(False)
-        ctx.plain = bias_ih is None and bias_hh is None
-        if ctx.plain:
-            y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _plain_forward(
-            x, h, weight_ih, weight_hh,
-        )
-            ctx.save_for_backward(x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, proposed, reset, update, candidate)
-        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(
-            result.x, result.h, result.weight_ih, result.weight_hh, result.proposed, result.reset,
-            result.update, result.candidate,
-        )
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.proposed, result.reset, result.update, result.candidate)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 6
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                GRUCellGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1],
-            gradients[2],
-            gradients[3],
-            gradients[4] if ctx.needs_input_grad[4] else None,
-            gradients[5] if ctx.needs_input_grad[5] else None,
-        )
-
-
-class GRUCellGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                vectors[1],
-                vectors[2],
-                vectors[3],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class GRUCellTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        return (result.y, result.proposed, result.reset, result.update, result.candidate)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, h, weight_ih, weight_hh, _, _ = inputs
-        _, proposed, reset, update, candidate = outputs
-        ctx.save_for_backward(x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return GRUCellFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " gru_cell_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "gru_cell", gru_cell_forward, (_forward, _backward, _behind, _pullback),
+    optional="bias_ih bias_hh", made="bias_ih bias_hh",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

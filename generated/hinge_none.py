@@ -56,13 +56,7 @@ def hinge_none(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return hinge_none_atoms(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = HingeNoneTransformed.apply
-    else:
-        apply = HingeNoneFunction.apply
-    losses = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -110,11 +104,11 @@ def hinge_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> HingeNone
     dlosses, x = _runtime.single(dlosses, x)
     if len(N_dims) != 1:
         dlosses, x, target = _runtime.merged(0, 0, dlosses, x, target)
-    result = _backward(dlosses, x, target)
+    result = _backward(dlosses, x, target, _pair.rule.every)
     return HingeNoneGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dlosses, x, target) -> HingeNoneGradients:
+def _backward(dlosses, x, target, needs) -> HingeNoneGradients:
     dx = -torch.ops.aten.threshold_backward(dlosses * target, 1 - target * x, 0)
     return HingeNoneGradients(dx)
 
@@ -205,11 +199,11 @@ def hinge_none_double_backward(
     v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x, target = _runtime.merged(0, 0, v_x, g, x, target)
-    v_losses, _, _ = _behind(v_x, g, x, target)
+    v_losses, _, _ = _behind(v_x, g, x, target, _pair.rule.every_behind)
     return HingeNoneSecond(_runtime.restored(v_losses, 0, N_dims).to(dtype), None)
 
 
-def _behind(v_x, g, x, target) -> tuple:
+def _behind(v_x, g, x, target, needs) -> tuple:
     N = g.shape[0]
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
@@ -217,84 +211,7 @@ def _behind(v_x, g, x, target) -> tuple:
     return (v_losses, None, None)
 
 
-class HingeNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                HingeNoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class HingeNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
-        return (None, None, *gradients)
-
-
-class HingeNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return HingeNoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " hinge_none_atoms(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("hinge_none", hinge_none_atoms, (_forward, _backward, _behind))
 
 
 def _arguments(x, target) -> tuple:

@@ -56,13 +56,7 @@ def hinge_sum(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return hinge_sum_atoms(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = HingeSumTransformed.apply
-    else:
-        apply = HingeSumFunction.apply
-    loss = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(x, target)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -110,11 +104,11 @@ def hinge_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeSumGrad
     dloss, x = _runtime.single(dloss, x)
     if len(N_dims) != 1:
         x, target = _runtime.merged(0, 0, x, target)
-    result = _backward(dloss, x, target)
+    result = _backward(dloss, x, target, _pair.rule.every)
     return HingeSumGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dloss, x, target) -> HingeSumGradients:
+def _backward(dloss, x, target, needs) -> HingeSumGradients:
     dx = -torch.ops.aten.threshold_backward(dloss * target, 1 - target * x, 0)
     return HingeSumGradients(dx)
 
@@ -209,11 +203,11 @@ def hinge_sum_double_backward(v_x: Tensor, g: Tensor, x: Tensor, target: Tensor)
     v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, x, target = _runtime.merged(0, 0, v_x, x, target)
-    v_loss, _, _ = _behind(v_x, g, x, target)
+    v_loss, _, _ = _behind(v_x, g, x, target, _pair.rule.every_behind)
     return HingeSumSecond(v_loss.to(dtype), None)
 
 
-def _behind(v_x, g, x, target) -> tuple:
+def _behind(v_x, g, x, target, needs) -> tuple:
     N = x.shape[0]
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
@@ -221,84 +215,7 @@ def _behind(v_x, g, x, target) -> tuple:
     return (v_loss, None, None)
 
 
-class HingeSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = ()
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                HingeSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class HingeSumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
-        return (None, None, *gradients)
-
-
-class HingeSumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return HingeSumFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " hinge_sum_atoms(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("hinge_sum", hinge_sum_atoms, (_forward, _backward, _behind))
 
 
 def _arguments(x, target) -> tuple:

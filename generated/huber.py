@@ -65,13 +65,7 @@ def huber(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return huber_forward(x, target, delta).loss.to(x.dtype)
     dtype, _, x, target, delta = _arguments(x, target, delta)
-    if _runtime.transforms_active():
-        apply = HuberTransformed.apply
-    else:
-        apply = HuberFunction.apply
-    loss = apply(x, target, delta)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(x, target, delta)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -127,7 +121,7 @@ def huber_backward(dloss: Tensor, x: Tensor, target: Tensor, delta: float) -> Hu
         delta = _inputs.number("delta", delta)
     if not delta > 0:
         raise ValueError(f"huber: delta must be above 0, got {delta}")
-    result = _backward(dloss, x, target, delta, (True,) * 3)
+    result = _backward(dloss, x, target, delta, _pair.rule.every)
     return HuberGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -138,7 +132,7 @@ def _backward(dloss, x, target, delta, needs) -> HuberGradients:
     N = x.shape[0]
     dtarget = None
     dx = dloss / N * (x - target).clamp(-delta, delta)
-    if needs[1]:
+    if needs.target:
         dtarget = -dx
     return HuberGradients(dx, dtarget)
 
@@ -268,7 +262,7 @@ def huber_double_backward(
         delta = _inputs.number("delta", delta)
     if not delta > 0:
         raise ValueError(f"huber: delta must be above 0, got {delta}")
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, delta, (True,) * 3)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, delta, _pair.rule.every_behind)
     return HuberSecond(
         v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
         _runtime.restored(c_target, 0, N_dims).to(dtype),
@@ -284,7 +278,7 @@ def _behind(v_x, v_target, g, x, target, delta, needs) -> tuple:
         v_target = g.new_full((), 0).expand(N)
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             torch.where(
                 abs_target_minus_x > delta,
@@ -292,95 +286,18 @@ def _behind(v_x, v_target, g, x, target, delta, needs) -> tuple:
                 -target_minus_x,
             ) * (v_x - v_target)
         ).sum() / N
-    if needs[1] or needs[2]:
+    if needs.x or needs.target:
         c_x = torch.ops.aten.threshold_backward(
             -g / N * (v_target - v_x),
             torch.sign(delta - abs_target_minus_x),
             -1,
         )
-    if needs[2]:
+    if needs.target:
         c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
-class HuberFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target, delta):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target, delta)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = (result.delta,)
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                HuberGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None)
-
-
-class HuberGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class HuberTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target, delta):
-        result = _forward(x, target, delta)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target, delta = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = (delta,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return HuberFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " huber_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("huber", huber_forward, (_forward, _backward, _behind), numbers="delta")
 
 
 def _arguments(x, target, delta) -> tuple:

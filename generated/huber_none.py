@@ -63,13 +63,7 @@ def huber_none(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return huber_none_forward(x, target, delta).losses.to(x.dtype)
     dtype, N_dims, x, target, delta = _arguments(x, target, delta)
-    if _runtime.transforms_active():
-        apply = HuberNoneTransformed.apply
-    else:
-        apply = HuberNoneFunction.apply
-    losses = apply(x, target, delta)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target, delta)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -127,7 +121,7 @@ def huber_none_backward(
         delta = _inputs.number("delta", delta)
     if not delta > 0:
         raise ValueError(f"huber_none: delta must be above 0, got {delta}")
-    result = _backward(dlosses, x, target, delta, (True,) * 3)
+    result = _backward(dlosses, x, target, delta, _pair.rule.every)
     return HuberNoneGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -137,7 +131,7 @@ def huber_none_backward(
 def _backward(dlosses, x, target, delta, needs) -> HuberNoneGradients:
     dtarget = None
     dx = dlosses * (x - target).clamp(-delta, delta)
-    if needs[1]:
+    if needs.target:
         dtarget = -dx
     return HuberNoneGradients(dx, dtarget)
 
@@ -256,7 +250,7 @@ def huber_none_double_backward(
         delta = _inputs.number("delta", delta)
     if not delta > 0:
         raise ValueError(f"huber_none: delta must be above 0, got {delta}")
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, delta, (True,) * 3)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, delta, _pair.rule.every_behind)
     return HuberNoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
         _runtime.restored(c_x, 0, N_dims).to(dtype),
@@ -274,103 +268,25 @@ def _behind(v_x, v_target, g, x, target, delta, needs) -> tuple:
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
     dg_x = v_x - v_target
-    if needs[0]:
+    if needs.g:
         v_losses = dg_x * torch.where(
             abs_target_minus_x > delta,
             -delta * torch.sign(target_minus_x),
             -target_minus_x,
         )
-    if needs[2] or needs[1]:
+    if needs.target or needs.x:
         c_target = torch.ops.aten.threshold_backward(
             -dg_x * g,
             torch.sign(delta - abs_target_minus_x),
             -1,
         )
-    if needs[1]:
+    if needs.x:
         c_x = -c_target
     return (v_losses, c_x, c_target)
 
 
-class HuberNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target, delta):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target, delta)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = (result.delta,)
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                HuberNoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None)
-
-
-class HuberNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class HuberNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target, delta):
-        result = _forward(x, target, delta)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target, delta = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = (delta,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return HuberNoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " huber_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "huber_none", huber_none_forward, (_forward, _backward, _behind), numbers="delta",
 )
 
 

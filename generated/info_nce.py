@@ -142,13 +142,7 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
     if _runtime.in_plain_torch():
         return info_nce_forward(queries, keys, temperature).loss.to(queries.dtype)
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
-    if _runtime.transforms_active():
-        apply = InfoNCETransformed.apply
-    else:
-        apply = InfoNCEFunction.apply
-    loss = apply(queries, keys, temperature)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(queries, keys, temperature)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -269,7 +263,7 @@ def info_nce_backward(
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     result = _backward(
         dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature, (True,) * 3,
+        of_all_sum_scaled, temperature, _pair.rule.every,
     )
     return InfoNCEGradients(result.dqueries.to(dtype), result.dkeys.to(dtype))
 
@@ -283,16 +277,16 @@ def _backward(
     dqueries = dkeys = None
     dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
     dsimilarity_sum = dsimilarity / temperature
-    if needs[1]:
+    if needs.keys:
         dkey = torch.addcmul(dsimilarity_sum.mT @ query, dloss / N / temperature, query, value=-1)
-    if needs[0]:
+    if needs.queries:
         dquery = torch.addcmul(dsimilarity_sum @ key, dloss / N / temperature, key, value=-1)
         dqueries = torch.addcmul(
             dquery / query_length,
             torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),
             query, value=-1,
         )
-    if needs[1]:
+    if needs.keys:
         dkeys = torch.addcmul(
             dkey / key_length,
             torch.where(key_norm >= 1e-12, (dkey * key).sum(1, keepdim=True) / key_norm, 0),
@@ -537,13 +531,12 @@ def info_nce_double_backward(
         c_exp_similarity_shifted, c_of_all_sum_scaled,
     ) = _behind(
         v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled, temperature,
-        (True,) * 9,
+        exp_similarity_shifted, of_all_sum_scaled, temperature, _pair.rule.every_behind,
     )
     dqueries, dkeys = _pullback(
         None, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
         c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
-        key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, (True,) * 3,
+        key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, _pair.rule.every,
     )
     return InfoNCESecond(v_loss.to(dtype), dqueries.to(dtype), dkeys.to(dtype))
 
@@ -559,28 +552,71 @@ def _behind(
         v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
         c_exp_similarity_shifted, c_of_all_sum_scaled,
     ) = (None,) * 9
-    if needs[0] or needs[1] or needs[2] or needs[3] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.query_norm
+        or needs.query_length
+        or needs.query
+        or needs.key
+        or needs.exp_similarity_shifted
+        or needs.of_all_sum_scaled
+    ):
         if v_queries is None:
             v_queries = g.new_full((), 0).expand(N, D)
-    if needs[0] or needs[3] or needs[4] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.query
+        or needs.key_norm
+        or needs.key_length
+        or needs.key
+        or needs.exp_similarity_shifted
+        or needs.of_all_sum_scaled
+    ):
         if v_keys is None:
             v_keys = g.new_full((), 0).expand(N, D)
-    if needs[1] or needs[2] or needs[3] or needs[4] or needs[5] or needs[6]:
+    if (
+        needs.query_norm
+        or needs.query_length
+        or needs.query
+        or needs.key_norm
+        or needs.key_length
+        or needs.key
+    ):
         g_similarity = g / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
         g_similarity_sum = g_similarity / temperature
-    if needs[4] or needs[5] or needs[6]:
+    if needs.key_norm or needs.key_length or needs.key:
         g_key = torch.addcmul(g_similarity_sum.mT @ query, g / N / temperature, query, value=-1)
-    if needs[1] or needs[2] or needs[3]:
+    if needs.query_norm or needs.query_length or needs.query:
         g_query = torch.addcmul(g_similarity_sum @ key, g / N / temperature, key, value=-1)
-    if needs[1] or needs[3]:
+    if needs.query_norm or needs.query:
         g_queries_sum = (g_query * query).sum(1, keepdim=True)
-    if needs[4] or needs[6]:
+    if needs.key_norm or needs.key:
         g_keys_sum = (g_key * key).sum(1, keepdim=True)
-    if needs[0] or needs[3] or needs[4] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.query
+        or needs.key_norm
+        or needs.key
+        or needs.exp_similarity_shifted
+        or needs.of_all_sum_scaled
+    ):
         sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
-    if needs[0] or needs[1] or needs[3] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.query_norm
+        or needs.query
+        or needs.key
+        or needs.exp_similarity_shifted
+        or needs.of_all_sum_scaled
+    ):
         sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
-    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.g
+        or needs.query
+        or needs.key
+        or needs.exp_similarity_shifted
+        or needs.of_all_sum_scaled
+    ):
         choice_key_norm = torch.where(
             key_norm >= 1e-12,
             torch.where(key_norm >= 1e-12, key_norm, 1) ** -1,
@@ -591,27 +627,27 @@ def _behind(
             torch.where(query_norm >= 1e-12, query_norm, 1) ** -1,
             0,
         )
-    if needs[0] or needs[6] or needs[7] or needs[8]:
+    if needs.g or needs.key or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
         dg_query = torch.addcmul(
             v_queries / query_length,
             choice_query_norm * sum_query_v_queries,
             query, value=-1,
         )
-    if needs[0] or needs[3] or needs[7] or needs[8]:
+    if needs.g or needs.query or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
         dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
-    if needs[0] or needs[7] or needs[8]:
+    if needs.g or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
         dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
-    if needs[0] or needs[8]:
+    if needs.g or needs.of_all_sum_scaled:
         sum_dg_similarity_sum_g_similarity_term = (
             dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
         ).sum(1)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             sum_dg_similarity_sum_g_similarity_term.sum()
             - (dg_key * query).sum()
             - (dg_query * key).sum()
         ) / N / temperature
-    if needs[1]:
+    if needs.query_norm:
         c_query_norm = -torch.where(
             query_norm >= 1e-12,
             -sum_query_v_queries * g_queries_sum / torch.where(
@@ -620,9 +656,9 @@ def _behind(
             ) ** 2,
             0,
         )
-    if needs[2]:
+    if needs.query_length:
         c_query_length = -(g_query * v_queries).sum(1, keepdim=True) / query_length ** 2
-    if needs[3]:
+    if needs.query:
         c_query = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
@@ -636,15 +672,15 @@ def _behind(
             g / N / temperature,
             dg_key, value=-1,
         )
-    if needs[4]:
+    if needs.key_norm:
         c_key_norm = -torch.where(
             key_norm >= 1e-12,
             -sum_key_v_keys * g_keys_sum / torch.where(key_norm >= 1e-12, key_norm, 1) ** 2,
             0,
         )
-    if needs[5]:
+    if needs.key_length:
         c_key_length = -(g_key * v_keys).sum(1, keepdim=True) / key_length ** 2
-    if needs[6]:
+    if needs.key:
         c_key = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
@@ -658,12 +694,12 @@ def _behind(
             g / N / temperature,
             dg_query, value=-1,
         )
-    if needs[7]:
+    if needs.exp_similarity_shifted:
         c_exp_similarity_shifted = g / N / temperature * dg_similarity_sum / of_all_sum_scaled[
             :,
             None,
         ]
-    if needs[8]:
+    if needs.of_all_sum_scaled:
         c_of_all_sum_scaled = (
             -g
             / N
@@ -688,14 +724,14 @@ def _pullback(
     dqueries = dkeys = None
     if c_loss is None:
         c_loss = query_norm.new_full((), 0)
-    if needs[0]:
+    if needs.queries:
         if c_query_norm is None:
             c_query_norm = query_norm.new_full((), 0).expand(N, 1)
         if c_query_length is None:
             c_query_length = query_norm.new_full((), 0).expand(N, 1)
         if c_query is None:
             c_query = query_norm.new_full((), 0).expand(N, D)
-    if needs[1]:
+    if needs.keys:
         if c_key_norm is None:
             c_key_norm = query_norm.new_full((), 0).expand(N, 1)
         if c_key_length is None:
@@ -706,9 +742,9 @@ def _pullback(
         c_exp_similarity_shifted = query_norm.new_full((), 0).expand(N, N)
     if c_of_all_sum_scaled is None:
         c_of_all_sum_scaled = query_norm.new_full((), 0).expand(N)
-    if needs[1]:
+    if needs.keys:
         choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
-    if needs[0]:
+    if needs.queries:
         choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
     dexp_similarity_shifted_term = exp_similarity_shifted * (
         c_exp_similarity_shifted
@@ -716,13 +752,13 @@ def _pullback(
         + c_loss / N / of_all_sum_scaled[:, None]
     )
     dsimilarity_sum = dexp_similarity_shifted_term / temperature
-    if needs[1]:
+    if needs.keys:
         dkey = torch.addcmul(
             torch.addmm(c_key, dsimilarity_sum.mT, query),
             c_loss / N / temperature,
             query, value=-1,
         )
-    if needs[0]:
+    if needs.queries:
         dquery = torch.addcmul(
             torch.addmm(c_query, dsimilarity_sum, key),
             c_loss / N / temperature,
@@ -738,7 +774,7 @@ def _pullback(
             ) / query_norm,
             query,
         )
-    if needs[1]:
+    if needs.keys:
         dkeys = torch.addcmul(
             dkey / key_length,
             torch.addcmul(
@@ -752,105 +788,8 @@ def _pullback(
     return (dqueries, dkeys)
 
 
-class InfoNCEFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, queries, keys, temperature):
-        ctx.set_materialize_grads(False)
-        result = _forward(queries, keys, temperature)
-        ctx.save_for_backward(
-            result.query_norm, result.query_length, result.query, result.key_norm,
-            result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled,
-        )
-        ctx.numbers = (result.temperature,)
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (
-            result.loss, result.query_norm, result.query_length, result.query, result.key_norm,
-            result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled,
-        )
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(
-                dloss, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-            )
-        elif dloss is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                InfoNCEGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None)
-
-
-class InfoNCEGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class InfoNCETransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(queries, keys, temperature):
-        result = _forward(queries, keys, temperature)
-        return (
-            result.loss, result.query_norm, result.query_length, result.query, result.key_norm,
-            result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled,
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, _, temperature = inputs
-        (
-            _, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-            of_all_sum_scaled,
-        ) = outputs
-        ctx.save_for_backward(
-            query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-            of_all_sum_scaled,
-        )
-        ctx.numbers = (temperature,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return InfoNCEFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " info_nce_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "info_nce", info_nce_forward, (_forward, _backward, _behind, _pullback), numbers="temperature",
 )
 
 

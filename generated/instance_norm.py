@@ -92,13 +92,7 @@ def instance_norm(
     if _runtime.in_plain_torch():
         return instance_norm_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    if _runtime.transforms_active():
-        apply = InstanceNormTransformed.apply
-    else:
-        apply = InstanceNormFunction.apply
-    y = apply(x, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, gain, bias, eps)
     y = _runtime.restored(y, 2, S_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -171,7 +165,7 @@ def instance_norm_backward(
     dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
     if len(S_dims) != 1:
         dy, inv_std, xhat = _runtime.merged(2, 0, dy, inv_std, xhat)
-    result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
+    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
     return InstanceNormGradients(
         _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
         result.dbias.to(dtype),
@@ -181,15 +175,15 @@ def instance_norm_backward(
 def _backward(dy, gain, inv_std, xhat, needs) -> InstanceNormGradients:
     S = dy.shape[2]
     dx = dgain = dbias = None
-    if needs[0] or needs[2]:
+    if needs.x or needs.bias:
         sum_dy = dy.sum(2, keepdim=True)
-    if needs[0] or needs[1]:
+    if needs.x or needs.gain:
         sum_dy_xhat = (dy * xhat).sum(2, keepdim=True)
-    if needs[1]:
+    if needs.gain:
         dgain = sum_dy_xhat[:, :, 0].sum(0)
-    if needs[2]:
+    if needs.bias:
         dbias = sum_dy[:, :, 0].sum(0)
-    if needs[0]:
+    if needs.x:
         dx = gain[:, None] * inv_std * torch.addcmul(
             dy - sum_dy / S,
             sum_dy_xhat / S,
@@ -377,10 +371,9 @@ def instance_norm_double_backward(
     if len(S_dims) != 1:
         v_x, g, inv_std, xhat = _runtime.merged(2, 0, v_x, g, inv_std, xhat)
     v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-        (True,) * 4,
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
     )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
     dgain = dgain + c_gain
     return InstanceNormSecond(
         _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
@@ -395,22 +388,22 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(C)
-    if needs[1] or needs[2]:
+    if needs.gain or needs.inv_std:
         sum_dy = g.sum(2, keepdim=True)
-    if needs[1] or needs[2] or needs[3]:
+    if needs.gain or needs.inv_std or needs.xhat:
         sum_dy_xhat = (g * xhat).sum(2, keepdim=True)
-    if needs[1] or needs[2]:
+    if needs.gain or needs.inv_std:
         g_x_term = torch.addcmul(g - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
         sum_g_x_term_v_x = (g_x_term * v_x).sum(2)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         sum_v_x_xhat = (v_x * xhat).sum(2, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
@@ -421,11 +414,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             v_x.sum(2, keepdim=True),
             value=-1,
         )
-    if needs[1]:
+    if needs.gain:
         c_gain = (sum_g_x_term_v_x * inv_std[:, :, 0]).sum(0)
-    if needs[2]:
+    if needs.inv_std:
         c_inv_std = gain[:, None] * sum_g_x_term_v_x[:, :, None]
-    if needs[3]:
+    if needs.xhat:
         c_xhat = torch.addcmul(
             torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1) * g,
             gain[:, None] / S * inv_std * sum_dy_xhat,
@@ -441,14 +434,14 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C, S)
-    if needs[0]:
+    if needs.x:
         if c_inv_std is None:
             c_inv_std = gain.new_full((), 0).expand(N, C, 1)
         if c_xhat is None:
             c_xhat = gain.new_full((), 0).expand(N, C, S)
-    if needs[0] or needs[2]:
+    if needs.x or needs.bias:
         sum_c_y = c_y.sum(2, keepdim=True)
-    if needs[0]:
+    if needs.x:
         dx = inv_std * torch.addcmul(
             torch.addcmul(
                 c_xhat - torch.addcmul(c_xhat.sum(2, keepdim=True), gain[:, None], sum_c_y) / S,
@@ -461,11 +454,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
             ) / S,
             xhat, value=-1,
         )
-    if needs[1]:
+    if needs.gain:
         dgain = (c_y * xhat).sum((0, 2))
-    if needs[2]:
+    if needs.bias:
         dbias = sum_c_y[:, :, 0].sum(0)
     return (dx, dgain, dbias)
+
+
+def _takes_plain(x, gain, bias, eps) -> bool:
+    return gain is None and bias is None
 
 
 def _plain_forward(x, eps) -> tuple:
@@ -480,14 +477,14 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_std)
 
 
-def _plain_backward(dy, inv_std, y) -> tuple:
+def _plain_backward(dy, inv_std, y, needs) -> tuple:
     S = dy.shape[2]
     dx = inv_std * torch.addcmul(
         dy - dy.sum(2, keepdim=True) / S,
         (dy * y).sum(2, keepdim=True) / S,
         y, value=-1,
     )
-    return (dx, None, None)
+    return (dx,)
 
 
 def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
@@ -497,26 +494,26 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     v_y = c_inv_std = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if needs[1] or needs[2]:
+    if needs.inv_std or needs.y:
         g_x_sum = (g * y).sum(2, keepdim=True)
-    if needs[1]:
+    if needs.inv_std:
         g_x_term = torch.addcmul(g - g.sum(2, keepdim=True) / S, g_x_sum / S, y, value=-1)
-    if needs[0] or needs[2]:
+    if needs.g or needs.y:
         sum_v_x_y = (v_x * y).sum(2, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = inv_std * torch.addcmul(
             v_x - v_x.sum(2, keepdim=True) / S,
             sum_v_x_y / S,
             y, value=-1,
         )
-    if needs[1]:
+    if needs.inv_std:
         c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
-    if needs[2]:
+    if needs.y:
         c_y = -sum_v_x_y * inv_std / S * g - g_x_sum * inv_std / S * v_x
     return (v_y, c_inv_std, c_y)
 
 
-def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
+def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     N = inv_std.shape[0]
     C = inv_std.shape[1]
     S = y.shape[2]
@@ -529,125 +526,13 @@ def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
         torch.addcmul((c_y * y).sum(2, keepdim=True), c_inv_std, inv_std) / S,
         y, value=-1,
     )
-    return (dx, None, None)
+    return (dx,)
 
 
-class InstanceNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        ctx.set_materialize_grads(False)
-        ctx.plain = gain is None and bias is None
-        if ctx.plain:
-            y, inv_std = _plain_forward(x, eps)
-            ctx.save_for_backward(inv_std, y)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, inv_std)
-        result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_std, result.xhat)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                InstanceNormGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1] if ctx.needs_input_grad[1] else None,
-            gradients[2] if ctx.needs_input_grad[2] else None,
-            None,
-        )
-
-
-class InstanceNormGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class InstanceNormTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, gain, bias, eps):
-        result = _forward(x, gain, bias, eps)
-        return (result.y, result.inv_std, result.xhat, result.gain.view_as(result.gain))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, gain, _, _ = inputs
-        _, inv_std, xhat, gain_filled = outputs
-        gain = gain_filled if gain is None else gain
-        ctx.save_for_backward(gain, inv_std, xhat)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return InstanceNormFunction.backward(ctx, dy, *cotangents[:2])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " instance_norm_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "instance_norm", instance_norm_forward, (_forward, _backward, _behind, _pullback),
+    numbers="eps", optional="gain bias", made="gain bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -64,13 +64,7 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return js_div_atoms(p, q).loss.to(p.dtype)
     dtype, _, p, q = _arguments(p, q)
-    if _runtime.transforms_active():
-        apply = JSDivTransformed.apply
-    else:
-        apply = JSDivFunction.apply
-    loss = apply(p, q)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(p, q)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -128,7 +122,7 @@ def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
     dloss, p, q = _runtime.single(dloss, p, q)
     if len(N_dims) != 1:
         p, q = _runtime.merged(0, -1, p, q)
-    result = _backward(dloss, p, q, (True,) * 2)
+    result = _backward(dloss, p, q, _pair.rule.every)
     return JSDivGradients(
         _runtime.restored(result.dp, 0, N_dims).to(dtype),
         _runtime.restored(result.dq, 0, N_dims).to(dtype),
@@ -143,12 +137,12 @@ def _backward(dloss, p, q, needs) -> JSDivGradients:
         torch.abs(p + q),
         0,
     )
-    if needs[0]:
+    if needs.p:
         dp = (
             dmixture_whole
             + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(p) + 1), torch.abs(p), 0)
         )
-    if needs[1]:
+    if needs.q:
         dq = (
             dmixture_whole
             + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(q) + 1), torch.abs(q), 0)
@@ -329,7 +323,7 @@ def js_div_double_backward(
     v_p, v_q, g, p, q = _runtime.single(v_p, v_q, g, p, q)
     if len(N_dims) != 1:
         v_p, v_q, p, q = _runtime.merged(0, -1, v_p, v_q, p, q)
-    v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q, (True,) * 3)
+    v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q, _pair.rule.every_behind)
     return JSDivSecond(
         v_loss.to(dtype), _runtime.restored(c_p, 0, N_dims).to(dtype),
         _runtime.restored(c_q, 0, N_dims).to(dtype),
@@ -347,16 +341,16 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     p_plus_q = p + q
     v_p_plus_v_q = v_p + v_q
     abs_p_plus_q = torch.abs(p_plus_q)
-    if needs[1] or needs[2]:
+    if needs.p or needs.q:
         dp_plus_q = -torch.ops.aten.threshold_backward(
             g / 2 / N * v_p_plus_v_q / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
             abs_p_plus_q, 0,
         )
-    if needs[0] or needs[1]:
+    if needs.g or needs.p:
         abs_p = torch.abs(p)
-    if needs[0] or needs[2]:
+    if needs.g or needs.q:
         abs_q = torch.abs(q)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             torch.ops.aten.threshold_backward(
                 v_p * (torch.log(torch.where(abs_p <= 0, 1, p)) + 1),
@@ -371,7 +365,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
                 abs_q, 0,
             ).sum()
         ) / 2 / N
-    if needs[1]:
+    if needs.p:
         c_p = (
             dp_plus_q
             + torch.ops.aten.threshold_backward(
@@ -379,7 +373,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
                 abs_p, 0,
             )
         )
-    if needs[2]:
+    if needs.q:
         c_q = (
             dp_plus_q
             + torch.ops.aten.threshold_backward(
@@ -390,84 +384,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     return (v_loss, c_p, c_q)
 
 
-class JSDivFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, p, q):
-        ctx.set_materialize_grads(False)
-        result = _forward(p, q)
-        ctx.save_for_backward(result.p, result.q)
-        ctx.numbers = ()
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                JSDivGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class JSDivGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class JSDivTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(p, q):
-        result = _forward(p, q)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        p, q = inputs
-        ctx.save_for_backward(p, q)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return JSDivFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " js_div_atoms(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("js_div", js_div_atoms, (_forward, _backward, _behind))
 
 
 def _arguments(p, q) -> tuple:

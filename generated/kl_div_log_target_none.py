@@ -58,13 +58,7 @@ def kl_div_log_target_none(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return kl_div_log_target_none_forward(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = KLDivLogTargetNoneTransformed.apply
-    else:
-        apply = KLDivLogTargetNoneFunction.apply
-    losses = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -112,7 +106,7 @@ def kl_div_log_target_none_backward(
     dlosses, target, losses = _runtime.single(dlosses, target, losses)
     if len(N_dims) != 1:
         dlosses, target, losses = _runtime.merged(0, 0, dlosses, target, losses)
-    result = _backward(dlosses, target, losses, (True,) * 2)
+    result = _backward(dlosses, target, losses, _pair.rule.every)
     return KLDivLogTargetNoneGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -122,9 +116,9 @@ def kl_div_log_target_none_backward(
 def _backward(dlosses, target, losses, needs) -> KLDivLogTargetNoneGradients:
     dx = dtarget = None
     exp_target = torch.exp(target)
-    if needs[0]:
+    if needs.x:
         dx = -dlosses * exp_target
-    if needs[1]:
+    if needs.target:
         dtarget = dlosses * (exp_target + losses)
     return KLDivLogTargetNoneGradients(dx, dtarget)
 
@@ -214,8 +208,10 @@ def kl_div_log_target_none_double_backward(
     v_x, v_target, g, target, losses = _runtime.single(v_x, v_target, g, target, losses)
     if len(N_dims) != 1:
         v_x, v_target, g, target, losses = _runtime.merged(0, 0, v_x, v_target, g, target, losses)
-    v_losses, c_target, c_losses = _behind(v_x, v_target, g, target, losses, (True,) * 3)
-    dx, dtarget = _backward(c_losses, target, losses, (True,) * 2)
+    v_losses, c_target, c_losses = _behind(
+        v_x, v_target, g, target, losses, _pair.rule.every_behind,
+    )
+    dx, dtarget = _backward(c_losses, target, losses, _pair.rule.every)
     dtarget = dtarget + c_target
     return KLDivLogTargetNoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
@@ -226,103 +222,24 @@ def kl_div_log_target_none_double_backward(
 def _behind(v_x, v_target, g, target, losses, needs) -> tuple:
     N = g.shape[0]
     v_losses = c_target = c_losses = None
-    if needs[0] or needs[1]:
+    if needs.g or needs.target:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    if needs[0] or needs[1]:
+    if needs.g or needs.target:
         exp_target = torch.exp(target)
-    if needs[0]:
+    if needs.g:
         v_losses = torch.addcmul(v_target * (exp_target + losses), exp_target, v_x, value=-1)
-    if needs[1]:
+    if needs.target:
         c_target = exp_target * g * (v_target - v_x)
-    if needs[2]:
+    if needs.losses:
         c_losses = g * v_target
     return (v_losses, c_target, c_losses)
 
 
-class KLDivLogTargetNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.target, result.losses)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                KLDivLogTargetNoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class KLDivLogTargetNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class KLDivLogTargetNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, target = inputs
-        losses, = outputs
-        ctx.save_for_backward(target, losses)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return KLDivLogTargetNoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " kl_div_log_target_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "kl_div_log_target_none", kl_div_log_target_none_forward, (_forward, _backward, _behind),
 )
 
 

@@ -65,13 +65,7 @@ def kl_div_log_target_sum(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return kl_div_log_target_sum_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = KLDivLogTargetSumTransformed.apply
-    else:
-        apply = KLDivLogTargetSumFunction.apply
-    loss = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(x, target)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -120,7 +114,7 @@ def kl_div_log_target_sum_backward(
     dloss, target, losses = _runtime.single(dloss, target, losses)
     if len(N_dims) != 1:
         target, losses = _runtime.merged(0, 0, target, losses)
-    result = _backward(dloss, target, losses, (True,) * 2)
+    result = _backward(dloss, target, losses, _pair.rule.every)
     return KLDivLogTargetSumGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -130,9 +124,9 @@ def kl_div_log_target_sum_backward(
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetSumGradients:
     dx = dtarget = None
     exp_target = torch.exp(target)
-    if needs[0]:
+    if needs.x:
         dx = -dloss * exp_target
-    if needs[1]:
+    if needs.target:
         dtarget = dloss * (exp_target + losses)
     return KLDivLogTargetSumGradients(dx, dtarget)
 
@@ -228,8 +222,8 @@ def kl_div_log_target_sum_double_backward(
     v_x, v_target, g, target, losses = _runtime.single(v_x, v_target, g, target, losses)
     if len(N_dims) != 1:
         v_x, v_target, target, losses = _runtime.merged(0, 0, v_x, v_target, target, losses)
-    v_loss, c_target, c_losses = _behind(v_x, v_target, g, target, losses, (True,) * 3)
-    dx, dtarget = _pullback(None, c_losses, target, losses, (True,) * 2)
+    v_loss, c_target, c_losses = _behind(v_x, v_target, g, target, losses, _pair.rule.every_behind)
+    dx, dtarget = _pullback(None, c_losses, target, losses, _pair.rule.every)
     dtarget = dtarget + c_target
     return KLDivLogTargetSumSecond(
         v_loss.to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
@@ -240,18 +234,18 @@ def kl_div_log_target_sum_double_backward(
 def _behind(v_x, v_target, g, target, losses, needs) -> tuple:
     N = target.shape[0]
     v_loss = c_losses = c_target = None
-    if needs[0] or needs[1]:
+    if needs.g or needs.target:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    if needs[0] or needs[1]:
+    if needs.g or needs.target:
         exp_target = torch.exp(target)
-    if needs[0]:
+    if needs.g:
         v_loss = (v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()
-    if needs[2] or needs[1]:
+    if needs.losses or needs.target:
         c_losses = g * v_target
-    if needs[1]:
+    if needs.target:
         c_target = exp_target * torch.addcmul(c_losses, g, v_x, value=-1)
     return (v_loss, c_target, c_losses)
 
@@ -265,97 +259,16 @@ def _pullback(c_loss, c_losses, target, losses, needs) -> tuple:
         c_losses = target.new_full((), 0).expand(N)
     exp_target = torch.exp(target)
     dlosses = c_losses + c_loss
-    if needs[0]:
+    if needs.x:
         dx = -dlosses * exp_target
-    if needs[1]:
+    if needs.target:
         dtarget = dlosses * (exp_target + losses)
     return (dx, dtarget)
 
 
-class KLDivLogTargetSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.target, result.losses)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.losses)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(
-                dloss, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-            )
-        elif dloss is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                KLDivLogTargetSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class KLDivLogTargetSumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class KLDivLogTargetSumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.loss, result.losses)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, target = inputs
-        _, losses = outputs
-        ctx.save_for_backward(target, losses)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return KLDivLogTargetSumFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " kl_div_log_target_sum_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "kl_div_log_target_sum", kl_div_log_target_sum_forward,
+    (_forward, _backward, _behind, _pullback),
 )
 
 

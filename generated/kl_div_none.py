@@ -57,13 +57,7 @@ def kl_div_none(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return kl_div_none_atoms(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = KLDivNoneTransformed.apply
-    else:
-        apply = KLDivNoneFunction.apply
-    losses = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -115,7 +109,7 @@ def kl_div_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> KLDivNon
     dlosses, x, target = _runtime.single(dlosses, x, target)
     if len(N_dims) != 1:
         dlosses, x, target = _runtime.merged(0, 0, dlosses, x, target)
-    result = _backward(dlosses, x, target, (True,) * 2)
+    result = _backward(dlosses, x, target, _pair.rule.every)
     return KLDivNoneGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -124,9 +118,9 @@ def kl_div_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> KLDivNon
 
 def _backward(dlosses, x, target, needs) -> KLDivNoneGradients:
     dx = dtarget = None
-    if needs[0]:
+    if needs.x:
         dx = -dlosses * target
-    if needs[1]:
+    if needs.target:
         dtarget = dlosses * (
             torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
         )
@@ -231,7 +225,7 @@ def kl_div_none_double_backward(
     v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, _pair.rule.every_behind)
     return KLDivNoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
         _runtime.restored(c_x, 0, N_dims).to(dtype),
@@ -242,14 +236,14 @@ def kl_div_none_double_backward(
 def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = g.shape[0]
     v_losses = c_x = c_target = None
-    if needs[0] or needs[2]:
+    if needs.g or needs.target:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    if needs[0] or needs[2]:
+    if needs.g or needs.target:
         abs_target = torch.abs(target)
-    if needs[0]:
+    if needs.g:
         v_losses = torch.addcmul(
             v_target * (
                 torch.ops.aten.threshold_backward(
@@ -260,9 +254,9 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
             ),
             target, v_x, value=-1,
         )
-    if needs[1]:
+    if needs.x:
         c_x = -g * v_target
-    if needs[2]:
+    if needs.target:
         c_target = g * (
             torch.ops.aten.threshold_backward(
                 v_target / torch.where(abs_target <= 0, 1, target),
@@ -273,87 +267,7 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     return (v_losses, c_x, c_target)
 
 
-class KLDivNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                KLDivNoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class KLDivNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class KLDivNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return KLDivNoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " kl_div_none_atoms(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("kl_div_none", kl_div_none_atoms, (_forward, _backward, _behind))
 
 
 def _arguments(x, target) -> tuple:

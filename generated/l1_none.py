@@ -56,13 +56,7 @@ def l1_none(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return l1_none_forward(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = L1NoneTransformed.apply
-    else:
-        apply = L1NoneFunction.apply
-    losses = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -109,7 +103,7 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
     dlosses, x, target = _runtime.single(dlosses, x, target)
     if len(N_dims) != 1:
         dlosses, x, target = _runtime.merged(0, 0, dlosses, x, target)
-    result = _backward(dlosses, x, target, (True,) * 2)
+    result = _backward(dlosses, x, target, _pair.rule.every)
     return L1NoneGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -119,7 +113,7 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
 def _backward(dlosses, x, target, needs) -> L1NoneGradients:
     dx = None
     dtarget = dlosses * torch.sign(target - x)
-    if needs[0]:
+    if needs.x:
         dx = -dtarget
     return L1NoneGradients(dx, dtarget)
 
@@ -204,11 +198,11 @@ def l1_none_double_backward(
     v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    v_losses, _, _ = _behind(v_x, v_target, g, x, target)
+    v_losses, _, _ = _behind(v_x, v_target, g, x, target, _pair.rule.every_behind)
     return L1NoneSecond(_runtime.restored(v_losses, 0, N_dims).to(dtype), None, None)
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = g.shape[0]
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
@@ -218,84 +212,7 @@ def _behind(v_x, v_target, g, x, target) -> tuple:
     return (v_losses, None, None)
 
 
-class L1NoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                L1NoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class L1NoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
-        return (None, None, *gradients)
-
-
-class L1NoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return L1NoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " l1_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("l1_none", l1_none_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x, target) -> tuple:

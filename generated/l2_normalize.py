@@ -71,13 +71,7 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
     if _runtime.in_plain_torch():
         return l2_normalize_forward(x, eps).y.to(x.dtype)
     dtype, N_dims, x, eps = _arguments(x, eps)
-    if _runtime.transforms_active():
-        apply = L2NormalizeTransformed.apply
-    else:
-        apply = L2NormalizeFunction.apply
-    y = apply(x, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, eps)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -131,11 +125,11 @@ def l2_normalize_backward(
         dy, norm, length, y = _runtime.merged(0, -1, dy, norm, length, y)
     if not isinstance(eps, (float, int)):
         eps = _inputs.number("eps", eps)
-    result = _backward(dy, norm, length, y, eps)
+    result = _backward(dy, norm, length, y, eps, _pair.rule.every)
     return L2NormalizeGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, norm, length, y, eps) -> L2NormalizeGradients:
+def _backward(dy, norm, length, y, eps, needs) -> L2NormalizeGradients:
     dx = torch.addcmul(
         dy / length,
         torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm, 0),
@@ -243,8 +237,8 @@ def l2_normalize_double_backward(
         v_x, g, norm, length, y = _runtime.merged(0, -1, v_x, g, norm, length, y)
     if not isinstance(eps, (float, int)):
         eps = _inputs.number("eps", eps)
-    v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps, (True,) * 4)
-    dx, = _pullback(c_y, c_norm, c_length, norm, length, y, eps)
+    v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps, _pair.rule.every_behind)
+    dx, = _pullback(c_y, c_norm, c_length, norm, length, y, eps, _pair.rule.every)
     return L2NormalizeSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
@@ -256,29 +250,29 @@ def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
     v_y = c_norm = c_length = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[1] or needs[3]:
+    if needs.norm or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.g or needs.norm or needs.y:
         sum_v_x_y = (v_x * y).sum(1, keepdim=True)
         eps_up_to_norm = eps <= norm
-    if needs[0] or needs[3]:
+    if needs.g or needs.y:
         choice_eps_norm = torch.where(eps_up_to_norm, torch.where(eps_up_to_norm, norm, 1) ** -1, 0)
-    if needs[0]:
+    if needs.g:
         v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
-    if needs[1]:
+    if needs.norm:
         c_norm = -torch.where(
             eps_up_to_norm,
             -sum_v_x_y * g_x_sum / torch.where(eps_up_to_norm, norm, 1) ** 2,
             0,
         )
-    if needs[2]:
+    if needs.length:
         c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
-    if needs[3]:
+    if needs.y:
         c_y = -choice_eps_norm * sum_v_x_y * g - choice_eps_norm * g_x_sum * v_x
     return (v_y, c_norm, c_length, c_y)
 
 
-def _pullback(c_y, c_norm, c_length, norm, length, y, eps) -> tuple:
+def _pullback(c_y, c_norm, c_length, norm, length, y, eps, needs) -> tuple:
     N = norm.shape[0]
     C = y.shape[1]
     if c_y is None:
@@ -302,88 +296,8 @@ def _pullback(c_y, c_norm, c_length, norm, length, y, eps) -> tuple:
     return (dx,)
 
 
-class L2NormalizeFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, eps):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, eps)
-        ctx.save_for_backward(result.norm, result.length, result.y)
-        ctx.numbers = (result.eps,)
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.norm, result.length)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
-        elif dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                L2NormalizeGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class L2NormalizeGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class L2NormalizeTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, eps):
-        result = _forward(x, eps)
-        return (result.y, result.norm, result.length)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, eps = inputs
-        y, norm, length = outputs
-        ctx.save_for_backward(norm, length, y)
-        ctx.numbers = (eps,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return L2NormalizeFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " l2_normalize_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "l2_normalize", l2_normalize_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
 )
 
 

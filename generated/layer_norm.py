@@ -81,13 +81,7 @@ def layer_norm(
     if _runtime.in_plain_torch():
         return layer_norm_forward(x, gain, bias, eps).y.to(x.dtype)
     dtype, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    if _runtime.transforms_active():
-        apply = LayerNormTransformed.apply
-    else:
-        apply = LayerNormFunction.apply
-    y = apply(x, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, gain, bias, eps)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -152,7 +146,7 @@ def layer_norm_backward(
     dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
     if len(N_dims) != 1:
         dy, inv_std, xhat = _runtime.merged(0, -1, dy, inv_std, xhat)
-    result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
+    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
     return LayerNormGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dgain.to(dtype),
         result.dbias.to(dtype),
@@ -162,11 +156,11 @@ def layer_norm_backward(
 def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
     C = dy.shape[1]
     dx = dgain = dbias = None
-    if needs[1]:
+    if needs.gain:
         dgain = (dy * xhat).sum(0)
-    if needs[2]:
+    if needs.bias:
         dbias = dy.sum(0)
-    if needs[0]:
+    if needs.x:
         dxhat = gain * dy
         dx = inv_std * torch.addcmul(
             dxhat - dxhat.sum(1, keepdim=True) / C,
@@ -334,10 +328,9 @@ def layer_norm_double_backward(
     if len(N_dims) != 1:
         v_x, g, inv_std, xhat = _runtime.merged(0, -1, v_x, g, inv_std, xhat)
     v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-        (True,) * 4,
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
     )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
     dgain = dgain + c_gain
     return LayerNormSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
@@ -351,38 +344,38 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[3]:
+    if needs.g or needs.xhat:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(C)
-    if needs[2] or needs[3]:
+    if needs.inv_std or needs.xhat:
         g_xhat = gain * g
         g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
-    if needs[2]:
+    if needs.inv_std:
         g_x_term = torch.addcmul(
             g_xhat - g_xhat.sum(1, keepdim=True) / C,
             g_x_sum / C,
             xhat, value=-1,
         )
-    if needs[0] or needs[1]:
+    if needs.g or needs.gain:
         sum_v_x = v_x.sum(1, keepdim=True)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.g or needs.gain or needs.xhat:
         sum_v_x_xhat = (v_x * xhat).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(v_bias, v_gain, xhat),
             gain * inv_std,
             torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1),
         )
-    if needs[1]:
+    if needs.gain:
         c_gain = (
             inv_std * g * torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1)
         ).sum(0)
-    if needs[2]:
+    if needs.inv_std:
         c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
-    if needs[3]:
+    if needs.xhat:
         c_xhat = torch.addcmul(
             g * torch.addcmul(v_gain, sum_v_x_xhat * inv_std / C, gain, value=-1),
             g_x_sum * inv_std / C,
@@ -397,7 +390,7 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C)
-    if needs[0]:
+    if needs.x:
         if c_inv_std is None:
             c_inv_std = gain.new_full((), 0).expand(N, 1)
         if c_xhat is None:
@@ -408,11 +401,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
             torch.addcmul((dxhat * xhat).sum(1, keepdim=True), c_inv_std, inv_std) / C,
             xhat, value=-1,
         )
-    if needs[1]:
+    if needs.gain:
         dgain = (c_y * xhat).sum(0)
-    if needs[2]:
+    if needs.bias:
         dbias = c_y.sum(0)
     return (dx, dgain, dbias)
+
+
+def _takes_plain(x, gain, bias, eps) -> bool:
+    return gain is None and bias is None
 
 
 def _plain_forward(x, eps) -> tuple:
@@ -427,14 +424,14 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_std)
 
 
-def _plain_backward(dy, inv_std, y) -> tuple:
+def _plain_backward(dy, inv_std, y, needs) -> tuple:
     C = dy.shape[1]
     dx = inv_std * torch.addcmul(
         dy - dy.sum(1, keepdim=True) / C,
         (dy * y).sum(1, keepdim=True) / C,
         y, value=-1,
     )
-    return (dx, None, None)
+    return (dx,)
 
 
 def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
@@ -443,26 +440,26 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     v_y = c_inv_std = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[1] or needs[2]:
+    if needs.inv_std or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
-    if needs[1]:
+    if needs.inv_std:
         g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
-    if needs[0] or needs[2]:
+    if needs.g or needs.y:
         sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = inv_std * torch.addcmul(
             v_x - v_x.sum(1, keepdim=True) / C,
             sum_v_x_y / C,
             y, value=-1,
         )
-    if needs[1]:
+    if needs.inv_std:
         c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
-    if needs[2]:
+    if needs.y:
         c_y = -sum_v_x_y * inv_std / C * g - g_x_sum * inv_std / C * v_x
     return (v_y, c_inv_std, c_y)
 
 
-def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
+def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     N = inv_std.shape[0]
     C = y.shape[1]
     if c_y is None:
@@ -474,125 +471,13 @@ def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
         torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_std, inv_std) / C,
         y, value=-1,
     )
-    return (dx, None, None)
+    return (dx,)
 
 
-class LayerNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        ctx.set_materialize_grads(False)
-        ctx.plain = gain is None and bias is None
-        if ctx.plain:
-            y, inv_std = _plain_forward(x, eps)
-            ctx.save_for_backward(inv_std, y)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, inv_std)
-        result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_std, result.xhat)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                LayerNormGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1] if ctx.needs_input_grad[1] else None,
-            gradients[2] if ctx.needs_input_grad[2] else None,
-            None,
-        )
-
-
-class LayerNormGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class LayerNormTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, gain, bias, eps):
-        result = _forward(x, gain, bias, eps)
-        return (result.y, result.inv_std, result.xhat, result.gain.view_as(result.gain))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, gain, _, _ = inputs
-        _, inv_std, xhat, gain_filled = outputs
-        gain = gain_filled if gain is None else gain
-        ctx.save_for_backward(gain, inv_std, xhat)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return LayerNormFunction.backward(ctx, dy, *cotangents[:2])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " layer_norm_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "layer_norm", layer_norm_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
+    optional="gain bias", made="gain bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -54,13 +54,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     if _runtime.in_plain_torch():
         return leaky_relu_atoms(x, negative_slope).y.to(x.dtype)
     dtype, N_dims, x, negative_slope = _arguments(x, negative_slope)
-    if _runtime.transforms_active():
-        apply = LeakyReluTransformed.apply
-    else:
-        apply = LeakyReluFunction.apply
-    y = apply(x, negative_slope)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, negative_slope)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -107,11 +101,11 @@ def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> LeakyRe
         dy, x = _runtime.merged(0, 0, dy, x)
     if not isinstance(negative_slope, (float, int)):
         negative_slope = _inputs.number("negative_slope", negative_slope)
-    result = _backward(dy, x, negative_slope)
+    result = _backward(dy, x, negative_slope, _pair.rule.every)
     return LeakyReluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x, negative_slope) -> LeakyReluGradients:
+def _backward(dy, x, negative_slope, needs) -> LeakyReluGradients:
     dx = torch.ops.aten.leaky_relu_backward(dy, x, negative_slope, False)
     return LeakyReluGradients(dx)
 
@@ -192,11 +186,11 @@ def leaky_relu_double_backward(
         v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
     if not isinstance(negative_slope, (float, int)):
         negative_slope = _inputs.number("negative_slope", negative_slope)
-    v_y, _ = _behind(v_x, g, x, negative_slope)
+    v_y, _ = _behind(v_x, g, x, negative_slope, _pair.rule.every_behind)
     return LeakyReluSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
 
 
-def _behind(v_x, g, x, negative_slope) -> tuple:
+def _behind(v_x, g, x, negative_slope, needs) -> tuple:
     N = g.shape[0]
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
@@ -204,83 +198,8 @@ def _behind(v_x, g, x, negative_slope) -> tuple:
     return (v_y, None)
 
 
-class LeakyReluFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, negative_slope):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, negative_slope)
-        ctx.save_for_backward(result.x)
-        ctx.numbers = (result.negative_slope,)
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                LeakyReluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class LeakyReluGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
-        return (None, None, *gradients)
-
-
-class LeakyReluTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, negative_slope):
-        result = _forward(x, negative_slope)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, negative_slope = inputs
-        ctx.save_for_backward(x)
-        ctx.numbers = (negative_slope,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return LeakyReluFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " leaky_relu_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "leaky_relu", leaky_relu_atoms, (_forward, _backward, _behind), numbers="negative_slope",
 )
 
 

@@ -63,13 +63,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if _runtime.in_plain_torch():
         return linear_forward(x, weight, bias).y.to(x.dtype)
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
-    if _runtime.transforms_active():
-        apply = LinearTransformed.apply
-    else:
-        apply = LinearFunction.apply
-    y = apply(x, weight, bias)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, weight, bias)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -122,7 +116,7 @@ def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
     dy, x, weight = _runtime.single(dy, x, weight)
     if len(N_dims) != 1:
         dy, x = _runtime.merged(0, -1, dy, x)
-    result = _backward(dy, x, weight, (True,) * 3)
+    result = _backward(dy, x, weight, _pair.rule.every)
     return LinearGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dweight.to(dtype),
         result.dbias.to(dtype),
@@ -132,11 +126,11 @@ def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
 @_runtime.uncast
 def _backward(dy, x, weight, needs) -> LinearGradients:
     dx = dweight = dbias = None
-    if needs[0]:
+    if needs.x:
         dx = dy @ weight.mT
-    if needs[1]:
+    if needs.weight:
         dweight = x.mT @ dy
-    if needs[2]:
+    if needs.bias:
         dbias = dy.sum(0)
     return LinearGradients(dx, dweight, dbias)
 
@@ -249,7 +243,7 @@ def linear_double_backward(
     v_x, v_weight, v_bias, g, x, weight = _runtime.single(v_x, v_weight, v_bias, g, x, weight)
     if len(N_dims) != 1:
         v_x, g, x = _runtime.merged(0, -1, v_x, g, x)
-    v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight, (True,) * 3)
+    v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight, _pair.rule.every_behind)
     return LinearSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
         c_weight.to(dtype), None,
@@ -262,22 +256,26 @@ def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     K = x.shape[1]
     H = g.shape[1]
     v_y = c_x = c_weight = None
-    if needs[0] or needs[2]:
+    if needs.g or needs.weight:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[1]:
+    if needs.g or needs.x:
         if v_weight is None:
             v_weight = g.new_full((), 0).expand(K, H)
-    if needs[0]:
+    if needs.g:
         if v_bias is None:
             v_bias = g.new_full((), 0).expand(H)
-    if needs[1]:
+    if needs.x:
         c_x = g @ v_weight.mT
-    if needs[2]:
+    if needs.weight:
         c_weight = v_x.mT @ g
-    if needs[0]:
+    if needs.g:
         v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
     return (v_y, c_x, c_weight)
+
+
+def _takes_plain(x, weight, bias) -> bool:
+    return bias is None
 
 
 @_runtime.uncast
@@ -289,11 +287,11 @@ def _plain_forward(x, weight) -> tuple:
 @_runtime.uncast
 def _plain_backward(dy, x, weight, needs) -> tuple:
     dx = dweight = None
-    if needs[0]:
+    if needs.x:
         dx = dy @ weight.mT
-    if needs[1]:
+    if needs.weight:
         dweight = x.mT @ dy
-    return (dx, dweight, None)
+    return (dx, dweight)
 
 
 @_runtime.uncast
@@ -302,120 +300,24 @@ def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
     K = x.shape[1]
     H = g.shape[1]
     v_y = c_x = c_weight = None
-    if needs[0] or needs[2]:
+    if needs.g or needs.weight:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[1]:
+    if needs.g or needs.x:
         if v_weight is None:
             v_weight = g.new_full((), 0).expand(K, H)
-    if needs[1]:
+    if needs.x:
         c_x = g @ v_weight.mT
-    if needs[2]:
+    if needs.weight:
         c_weight = v_x.mT @ g
-    if needs[0]:
+    if needs.g:
         v_y = torch.addmm(x @ v_weight, v_x, weight)
     return (v_y, c_x, c_weight)
 
 
-class LinearFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, weight, bias):
-        ctx.set_materialize_grads(False)
-        ctx.plain = bias is None
-        if ctx.plain:
-            y, x, weight = _plain_forward(x, weight)
-            ctx.save_for_backward(x, weight)
-            ctx.numbers = ()
-            return (y,)
-        result = _forward(x, weight, bias)
-        ctx.save_for_backward(result.x, result.weight)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                LinearGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], gradients[2] if ctx.needs_input_grad[2] else None)
-
-
-class LinearGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                vectors[1],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class LinearTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, weight, bias):
-        result = _forward(x, weight, bias)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, weight, _ = inputs
-        ctx.save_for_backward(x, weight)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return LinearFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " linear_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "linear", linear_forward, (_forward, _backward, _behind), optional="bias", made="bias",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

@@ -57,13 +57,7 @@ def log_softmax(x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return log_softmax_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if _runtime.transforms_active():
-        apply = LogSoftmaxTransformed.apply
-    else:
-        apply = LogSoftmaxFunction.apply
-    y = apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -107,11 +101,11 @@ def log_softmax_backward(dy: Tensor, y: Tensor) -> LogSoftmaxGradients:
         dy, y = _runtime.merged(0, -1, dy, y)
     if C == 0:
         raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    result = _backward(dy, y)
+    result = _backward(dy, y, _pair.rule.every)
     return LogSoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, y) -> LogSoftmaxGradients:
+def _backward(dy, y, needs) -> LogSoftmaxGradients:
     dx = torch.addcmul(dy, dy.sum(1, keepdim=True), torch.exp(y), value=-1)
     return LogSoftmaxGradients(dx)
 
@@ -190,8 +184,8 @@ def log_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> LogSoftmax
         v_x, g, y = _runtime.merged(0, -1, v_x, g, y)
     if C == 0:
         raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    v_y, c_y = _behind(v_x, g, y, (True,) * 2)
-    dx, = _backward(c_y, y)
+    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
+    dx, = _backward(c_y, y, _pair.rule.every)
     return LogSoftmaxSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
@@ -203,94 +197,17 @@ def _behind(v_x, g, y, needs) -> tuple:
     v_y = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[1]:
+    if needs.y:
         g_sum = g.sum(1, keepdim=True)
     exp_y = torch.exp(y)
-    if needs[0]:
+    if needs.g:
         v_y = v_x - (exp_y * v_x).sum(1, keepdim=True)
-    if needs[1]:
+    if needs.y:
         c_y = -g_sum * exp_y * v_x
     return (v_y, c_y)
 
 
-class LogSoftmaxFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(result.y)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                LogSoftmaxGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class LogSoftmaxGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class LogSoftmaxTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        result = _forward(x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        y, = outputs
-        ctx.save_for_backward(y)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return LogSoftmaxFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " log_softmax_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("log_softmax", log_softmax_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x) -> tuple:

@@ -59,13 +59,7 @@ def logsumexp(x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return logsumexp_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if _runtime.transforms_active():
-        apply = LogsumexpTransformed.apply
-    else:
-        apply = LogsumexpFunction.apply
-    y = apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -114,11 +108,11 @@ def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> LogsumexpGradients:
         x, = _runtime.merged(0, -1, x)
     if C == 0:
         raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    result = _backward(dy, x, y)
+    result = _backward(dy, x, y, _pair.rule.every)
     return LogsumexpGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x, y) -> LogsumexpGradients:
+def _backward(dy, x, y, needs) -> LogsumexpGradients:
     dx = dy[:, None] * torch.exp(x - y[:, None])
     return LogsumexpGradients(dx)
 
@@ -201,8 +195,8 @@ def logsumexp_double_backward(v_x: Tensor, g: Tensor, x: Tensor, y: Tensor) -> L
         g, y = _runtime.merged(0, 0, g, y)
     if C == 0:
         raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    v_y, c_x, c_y = _behind(v_x, g, x, y, (True,) * 3)
-    dx, = _backward(c_y, x, y)
+    v_y, c_x, c_y = _behind(v_x, g, x, y, _pair.rule.every_behind)
+    dx, = _backward(c_y, x, y, _pair.rule.every)
     dx = dx + c_x
     return LogsumexpSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
@@ -217,98 +211,20 @@ def _behind(v_x, g, x, y, needs) -> tuple:
         v_x = g.new_full((), 0).expand(N, C)
     x_minus_y = x - y[:, None]
     exp_x_minus_y = torch.exp(x_minus_y)
-    if needs[1]:
+    if needs.x:
         g_x = g[:, None] * exp_x_minus_y
-    if needs[0] or needs[2]:
+    if needs.g or needs.y:
         sum_v_x_x_minus_y = (exp_x_minus_y * v_x).sum(1)
-    if needs[0]:
+    if needs.g:
         v_y = sum_v_x_x_minus_y
-    if needs[1]:
+    if needs.x:
         c_x = g_x * v_x
-    if needs[2]:
+    if needs.y:
         c_y = -sum_v_x_x_minus_y * g
     return (v_y, c_x, c_y)
 
 
-class LogsumexpFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(result.x, result.y)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                LogsumexpGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class LogsumexpGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class LogsumexpTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        result = _forward(x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, = inputs
-        y, = outputs
-        ctx.save_for_backward(x, y)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return LogsumexpFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " logsumexp_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("logsumexp", logsumexp_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x) -> tuple:

@@ -164,13 +164,7 @@ def lstm_cell(
     dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    if _runtime.transforms_active():
-        apply = LSTMCellTransformed.apply
-    else:
-        apply = LSTMCellFunction.apply
-    y = apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
     y = _runtime.restored(y, 1, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -293,7 +287,7 @@ def lstm_cell_backward(
             f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
             f"{Gate}, H = {H}"
         )
-    result = _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, (True,) * 7)
+    result = _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, _pair.rule.every)
     return LSTMCellGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dh, 0, N_dims).to(dtype),
@@ -311,26 +305,33 @@ def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LS
     dhidden = dy.select(0, 0)
     dshown = dhidden * o
     dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
-    if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
+    if (
+        needs.x
+        or needs.h
+        or needs.weight_ih
+        or needs.weight_hh
+        or needs.bias_ih
+        or needs.bias_hh
+    ):
         dgates = dy.new_zeros(N, Gate, H)
         dgates = _runtime.added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
         dgates = _runtime.added_at(dgates, 1, 0, dcell * g * i * (1 - i))
         dgates = _runtime.added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
         dgates = _runtime.added_at(dgates, 1, 3, dshown * shown * (1 - o))
         dpre = dgates.flatten(1, 2)
-    if needs[0]:
+    if needs.x:
         dx = dpre @ weight_ih
-    if needs[1]:
+    if needs.h:
         dh = dpre @ weight_hh
-    if needs[3]:
+    if needs.weight_ih:
         dweight_ih = dpre.mT @ x
-    if needs[4]:
+    if needs.weight_hh:
         dweight_hh = dpre.mT @ h
-    if needs[5] or needs[6]:
+    if needs.bias_ih or needs.bias_hh:
         dbias_ih = dpre.sum(0)
-    if needs[2]:
+    if needs.c:
         dc = dcell * f
-    if needs[6]:
+    if needs.bias_hh:
         dbias_hh = dbias_ih
     return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
@@ -724,12 +725,11 @@ def lstm_cell_double_backward(
         )
     v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown = _behind(
         v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown,
-        (True,) * 11,
+        weight_hh, i, f, g, o, shown, _pair.rule.every_behind,
     )
     dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
         None, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
-        (True,) * 7,
+        _pair.rule.every,
     )
     dx = dx + c_x
     dh = dh + c_h
@@ -755,53 +755,117 @@ def _behind(
     H = g_2.shape[2]
     P = weight_ih.shape[0]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
-    if any(needs[0 : 1]) or any(needs[3 : 5]) or any(needs[6 : 11]):
+    if (
+        needs.g_2
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_x is None:
             v_x = g_2.new_full((), 0).expand(N, K)
-    if any(needs[0 : 1]) or any(needs[3 : 4]) or any(needs[5 : 11]):
+    if (
+        needs.g_2
+        or needs.weight_hh
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_h is None:
             v_h = g_2.new_full((), 0).expand(N, H)
-    if needs[0] or needs[7] or needs[9] or needs[10]:
+    if needs.g_2 or needs.f or needs.o or needs.shown:
         if v_c is None:
             v_c = g_2.new_full((), 0).expand(N, H)
-    if any(needs[0 : 2]) or any(needs[3 : 4]) or any(needs[6 : 11]):
+    if (
+        needs.g_2
+        or needs.x
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_weight_ih is None:
             v_weight_ih = g_2.new_full((), 0).expand(P, K)
-    if any(needs[0 : 1]) or any(needs[2 : 4]) or any(needs[6 : 11]):
+    if (
+        needs.g_2
+        or needs.h
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_weight_hh is None:
             v_weight_hh = g_2.new_full((), 0).expand(P, H)
-    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+    if needs.g_2 or needs.c or needs.i or needs.f or needs.g or needs.o or needs.shown:
         if v_bias_ih is None:
             v_bias_ih = g_2.new_full((), 0).expand(P)
         if v_bias_hh is None:
             v_bias_hh = g_2.new_full((), 0).expand(P)
-    if any(needs[1 : 11]):
+    if (
+        needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         g_hidden = g_2.select(0, 0)
-    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+    ):
         g_shown = g_hidden * o
         g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
-    if needs[2] or needs[1] or needs[5] or needs[4]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = g_2.new_zeros(N, Gate, H)
         g_gates = _runtime.added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
-    if needs[2] or needs[1] or needs[5] or needs[4] or needs[8]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.g:
         one_minus_i = 1 - i
-    if needs[2] or needs[1] or needs[5] or needs[4]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
         g_gates = _runtime.added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
-    if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
+    if (
+        needs.g_2
+        or needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.o
+        or needs.shown
+    ):
         one_minus_o = 1 - o
-    if needs[2] or needs[1] or needs[5] or needs[4]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
         g_pre = g_gates.flatten(1, 2)
-    if needs[2]:
+    if needs.h:
         c_h = g_pre @ v_weight_hh
-    if needs[1]:
+    if needs.x:
         c_x = g_pre @ v_weight_ih
-    if needs[5]:
+    if needs.weight_hh:
         c_weight_hh = g_pre.mT @ v_h
-    if needs[4]:
+    if needs.weight_ih:
         c_weight_ih = g_pre.mT @ v_x
-    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+    if needs.g_2 or needs.c or needs.i or needs.f or needs.g or needs.o or needs.shown:
         dg_pre = torch.addmm(
             torch.addmm(
                 torch.addmm(
@@ -812,9 +876,9 @@ def _behind(
             ),
             v_x, weight_ih.mT,
         )
-    if needs[0] or needs[6] or needs[9] or needs[10]:
+    if needs.g_2 or needs.i or needs.o or needs.shown:
         one_minus_i_again = 1 - i[:, None]
-    if needs[0] or needs[9] or needs[10]:
+    if needs.g_2 or needs.o or needs.shown:
         sum_dg_pre_g_gates_term_5 = (
             dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
                 torch.nn.functional.one_hot(
@@ -835,25 +899,25 @@ def _behind(
                 ),
             )
         ).sum(1)
-    if needs[6] or needs[8]:
+    if needs.i or needs.g:
         sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    if needs[3] or needs[7]:
+    if needs.c or needs.f:
         sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    if needs[0] or needs[9] or needs[10]:
+    if needs.g_2 or needs.o or needs.shown:
         sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    if needs[0] or needs[9]:
+    if needs.g_2 or needs.o:
         dg_shown = torch.addcmul(
             torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
             sum_dg_pre * shown,
             one_minus_o,
         )
-    if needs[0]:
+    if needs.g_2:
         v_y = g_2.new_zeros(State, N, H)
         v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
         v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
-    if needs[3]:
+    if needs.c:
         c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
-    if needs[6]:
+    if needs.i:
         c_i = g_cell * torch.addcmul(
             (
                 dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
@@ -871,18 +935,18 @@ def _behind(
             sum_dg_pre_3 * g,
             i, value=-1,
         )
-    if needs[7]:
+    if needs.f:
         c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
-    if needs[8]:
+    if needs.g:
         c_g = g_cell * i * torch.addcmul(
             sum_dg_pre_3 * one_minus_i,
             2 * g,
             dg_pre.unflatten(1, (Gate, H)).select(1, 2),
             value=-1,
         )
-    if needs[9]:
+    if needs.o:
         c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
-    if needs[10]:
+    if needs.shown:
         c_shown = g_hidden * o * torch.addcmul(
             sum_dg_pre * one_minus_o,
             2 * shown,
@@ -903,7 +967,14 @@ def _pullback(
     dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(State, N, H)
-    if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
+    if (
+        needs.x
+        or needs.h
+        or needs.weight_ih
+        or needs.weight_hh
+        or needs.bias_ih
+        or needs.bias_hh
+    ):
         if c_i is None:
             c_i = x.new_full((), 0).expand(N, H)
         if c_f is None:
@@ -919,7 +990,14 @@ def _pullback(
         c_y.select(0, 1)
         + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
     )
-    if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
+    if (
+        needs.x
+        or needs.h
+        or needs.weight_ih
+        or needs.weight_hh
+        or needs.bias_ih
+        or needs.bias_hh
+    ):
         dgates = x.new_zeros(N, Gate, H)
         dgates = _runtime.added_at(
             dgates, 1, 0,
@@ -938,21 +1016,25 @@ def _pullback(
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
         )
         dpre = dgates.flatten(1, 2)
-    if needs[0]:
+    if needs.x:
         dx = dpre @ weight_ih
-    if needs[1]:
+    if needs.h:
         dh = dpre @ weight_hh
-    if needs[3]:
+    if needs.weight_ih:
         dweight_ih = dpre.mT @ x
-    if needs[4]:
+    if needs.weight_hh:
         dweight_hh = dpre.mT @ h
-    if needs[5] or needs[6]:
+    if needs.bias_ih or needs.bias_hh:
         dbias_ih = dpre.sum(0)
-    if needs[2]:
+    if needs.c:
         dc = dcell * f
-    if needs[6]:
+    if needs.bias_hh:
         dbias_hh = dbias_ih
     return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+def _takes_plain(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> bool:
+    return bias_ih is None and bias_hh is None
 
 
 @_runtime.uncast
@@ -989,24 +1071,24 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     dhidden = dy.select(0, 0)
     dshown = dhidden * o
     dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
-    if needs[0] or needs[1] or needs[3] or needs[4]:
+    if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
         dgates = dy.new_zeros(N, Gate, H)
         dgates = _runtime.added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
         dgates = _runtime.added_at(dgates, 1, 0, dcell * g * i * (1 - i))
         dgates = _runtime.added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
         dgates = _runtime.added_at(dgates, 1, 3, dshown * shown * (1 - o))
         dpre = dgates.flatten(1, 2)
-    if needs[0]:
+    if needs.x:
         dx = dpre @ weight_ih
-    if needs[1]:
+    if needs.h:
         dh = dpre @ weight_hh
-    if needs[3]:
+    if needs.weight_ih:
         dweight_ih = dpre.mT @ x
-    if needs[4]:
+    if needs.weight_hh:
         dweight_hh = dpre.mT @ h
-    if needs[2]:
+    if needs.c:
         dc = dcell * f
-    return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dc, dweight_ih, dweight_hh)
 
 
 @_runtime.uncast
@@ -1021,55 +1103,119 @@ def _plain_behind(
     H = g_2.shape[2]
     P = weight_ih.shape[0]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
-    if any(needs[0 : 1]) or any(needs[3 : 5]) or any(needs[6 : 11]):
+    if (
+        needs.g_2
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_x is None:
             v_x = g_2.new_full((), 0).expand(N, K)
-    if any(needs[0 : 1]) or any(needs[3 : 4]) or any(needs[5 : 11]):
+    if (
+        needs.g_2
+        or needs.weight_hh
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_h is None:
             v_h = g_2.new_full((), 0).expand(N, H)
-    if needs[0] or needs[7] or needs[9] or needs[10]:
+    if needs.g_2 or needs.f or needs.o or needs.shown:
         if v_c is None:
             v_c = g_2.new_full((), 0).expand(N, H)
-    if any(needs[0 : 2]) or any(needs[3 : 4]) or any(needs[6 : 11]):
+    if (
+        needs.g_2
+        or needs.x
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_weight_ih is None:
             v_weight_ih = g_2.new_full((), 0).expand(P, K)
-    if any(needs[0 : 1]) or any(needs[2 : 4]) or any(needs[6 : 11]):
+    if (
+        needs.g_2
+        or needs.h
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         if v_weight_hh is None:
             v_weight_hh = g_2.new_full((), 0).expand(P, H)
-    if any(needs[1 : 11]):
+    if (
+        needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
         g_hidden = g_2.select(0, 0)
-    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8]:
+    if (
+        needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+    ):
         g_shown = g_hidden * o
         g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
-    if needs[2] or needs[1] or needs[5] or needs[4]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = g_2.new_zeros(N, Gate, H)
         g_gates = _runtime.added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
-    if needs[2] or needs[1] or needs[5] or needs[4] or needs[8]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.g:
         one_minus_i = 1 - i
-    if needs[2] or needs[1] or needs[5] or needs[4]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
         g_gates = _runtime.added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
-    if needs[0] or needs[2] or needs[1] or needs[5] or needs[4] or needs[9] or needs[10]:
+    if (
+        needs.g_2
+        or needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.o
+        or needs.shown
+    ):
         one_minus_o = 1 - o
-    if needs[2] or needs[1] or needs[5] or needs[4]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
         g_pre = g_gates.flatten(1, 2)
-    if needs[2]:
+    if needs.h:
         c_h = g_pre @ v_weight_hh
-    if needs[1]:
+    if needs.x:
         c_x = g_pre @ v_weight_ih
-    if needs[5]:
+    if needs.weight_hh:
         c_weight_hh = g_pre.mT @ v_h
-    if needs[4]:
+    if needs.weight_ih:
         c_weight_ih = g_pre.mT @ v_x
-    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+    if needs.g_2 or needs.c or needs.i or needs.f or needs.g or needs.o or needs.shown:
         dg_pre = torch.addmm(
             torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-    if needs[0] or needs[6] or needs[9] or needs[10]:
+    if needs.g_2 or needs.i or needs.o or needs.shown:
         one_minus_i_again = 1 - i[:, None]
-    if needs[0] or needs[9] or needs[10]:
+    if needs.g_2 or needs.o or needs.shown:
         sum_dg_pre_g_gates_term_5 = (
             dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
                 torch.nn.functional.one_hot(
@@ -1090,25 +1236,25 @@ def _plain_behind(
                 ),
             )
         ).sum(1)
-    if needs[6] or needs[8]:
+    if needs.i or needs.g:
         sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    if needs[3] or needs[7]:
+    if needs.c or needs.f:
         sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    if needs[0] or needs[9] or needs[10]:
+    if needs.g_2 or needs.o or needs.shown:
         sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    if needs[0] or needs[9]:
+    if needs.g_2 or needs.o:
         dg_shown = torch.addcmul(
             torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
             sum_dg_pre * shown,
             one_minus_o,
         )
-    if needs[0]:
+    if needs.g_2:
         v_y = g_2.new_zeros(State, N, H)
         v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
         v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
-    if needs[3]:
+    if needs.c:
         c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
-    if needs[6]:
+    if needs.i:
         c_i = g_cell * torch.addcmul(
             (
                 dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
@@ -1126,18 +1272,18 @@ def _plain_behind(
             sum_dg_pre_3 * g,
             i, value=-1,
         )
-    if needs[7]:
+    if needs.f:
         c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
-    if needs[8]:
+    if needs.g:
         c_g = g_cell * i * torch.addcmul(
             sum_dg_pre_3 * one_minus_i,
             2 * g,
             dg_pre.unflatten(1, (Gate, H)).select(1, 2),
             value=-1,
         )
-    if needs[9]:
+    if needs.o:
         c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
-    if needs[10]:
+    if needs.shown:
         c_shown = g_hidden * o * torch.addcmul(
             sum_dg_pre * one_minus_o,
             2 * shown,
@@ -1158,7 +1304,7 @@ def _plain_pullback(
     dx = dh = dc = dweight_ih = dweight_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(State, N, H)
-    if needs[0] or needs[1] or needs[3] or needs[4]:
+    if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
         if c_i is None:
             c_i = x.new_full((), 0).expand(N, H)
         if c_f is None:
@@ -1174,7 +1320,7 @@ def _plain_pullback(
         c_y.select(0, 1)
         + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
     )
-    if needs[0] or needs[1] or needs[3] or needs[4]:
+    if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
         dgates = x.new_zeros(N, Gate, H)
         dgates = _runtime.added_at(
             dgates, 1, 0,
@@ -1193,150 +1339,23 @@ def _plain_pullback(
             torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
         )
         dpre = dgates.flatten(1, 2)
-    if needs[0]:
+    if needs.x:
         dx = dpre @ weight_ih
-    if needs[1]:
+    if needs.h:
         dh = dpre @ weight_hh
-    if needs[3]:
+    if needs.weight_ih:
         dweight_ih = dpre.mT @ x
-    if needs[4]:
+    if needs.weight_hh:
         dweight_hh = dpre.mT @ h
-    if needs[2]:
+    if needs.c:
         dc = dcell * f
-    return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dc, dweight_ih, dweight_hh)
 
 
-class LSTMCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
-        ctx.set_materialize_grads(False)
-        ctx.plain = bias_ih is None and bias_hh is None
-        if ctx.plain:
-            y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _plain_forward(
-            x, h, c, weight_ih, weight_hh,
-        )
-            ctx.save_for_backward(x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, i, f, g, o, shown)
-        result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(
-            result.x, result.h, result.c, result.weight_ih, result.weight_hh, result.i, result.f,
-            result.g, result.o, result.shown,
-        )
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.i, result.f, result.g, result.o, result.shown)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 7
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                LSTMCellGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1],
-            gradients[2],
-            gradients[3],
-            gradients[4],
-            gradients[5] if ctx.needs_input_grad[5] else None,
-            gradients[6] if ctx.needs_input_grad[6] else None,
-        )
-
-
-class LSTMCellGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                vectors[1],
-                vectors[2],
-                vectors[3],
-                vectors[4],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class LSTMCellTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
-        result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-        return (result.y, result.i, result.f, result.g, result.o, result.shown)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, h, c, weight_ih, weight_hh, _, _ = inputs
-        _, i, f, g, o, shown = outputs
-        ctx.save_for_backward(x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return LSTMCellFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " lstm_cell_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "lstm_cell", lstm_cell_forward, (_forward, _backward, _behind, _pullback),
+    optional="bias_ih bias_hh", made="bias_ih bias_hh",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

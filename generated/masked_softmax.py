@@ -60,13 +60,7 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return masked_softmax_forward(x, mask).y.to(x.dtype)
     dtype, N_dims, x, mask = _arguments(x, mask)
-    if _runtime.transforms_active():
-        apply = MaskedSoftmaxTransformed.apply
-    else:
-        apply = MaskedSoftmaxFunction.apply
-    y = apply(x, mask)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, mask)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -118,11 +112,11 @@ def masked_softmax_backward(dy: Tensor, y: Tensor) -> MaskedSoftmaxGradients:
             f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
             f"{C}"
         )
-    result = _backward(dy, y)
+    result = _backward(dy, y, _pair.rule.every)
     return MaskedSoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, y) -> MaskedSoftmaxGradients:
+def _backward(dy, y, needs) -> MaskedSoftmaxGradients:
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
     return MaskedSoftmaxGradients(dx)
 
@@ -236,8 +230,8 @@ def masked_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> MaskedS
             f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
             f"{C}"
         )
-    v_y, c_y = _behind(v_x, g, y, (True,) * 2)
-    dx, = _backward(c_y, y)
+    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
+    dx, = _backward(c_y, y, _pair.rule.every)
     return MaskedSoftmaxSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
@@ -249,94 +243,17 @@ def _behind(v_x, g, y, needs) -> tuple:
     v_y = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[1]:
+    if needs.y:
         g_x_term = g - (g * y).sum(1, keepdim=True)
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = y * (v_x - sum_v_x_y)
-    if needs[1]:
+    if needs.y:
         c_y = torch.addcmul(g_x_term * v_x, sum_v_x_y, g, value=-1)
     return (v_y, c_y)
 
 
-class MaskedSoftmaxFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, mask):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, mask)
-        ctx.save_for_backward(result.y)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                MaskedSoftmaxGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class MaskedSoftmaxGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class MaskedSoftmaxTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, mask):
-        result = _forward(x, mask)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        y, = outputs
-        ctx.save_for_backward(y)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return MaskedSoftmaxFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " masked_softmax_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("masked_softmax", masked_softmax_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x, mask) -> tuple:

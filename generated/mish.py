@@ -57,13 +57,7 @@ def mish(x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return mish_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if _runtime.transforms_active():
-        apply = MishTransformed.apply
-    else:
-        apply = MishFunction.apply
-    y = apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -108,11 +102,11 @@ def mish_backward(dy: Tensor, x: Tensor) -> MishGradients:
     dy, x = _runtime.single(dy, x)
     if len(N_dims) != 1:
         dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x)
+    result = _backward(dy, x, _pair.rule.every)
     return MishGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x) -> MishGradients:
+def _backward(dy, x, needs) -> MishGradients:
     gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     dx = dy * (gate + torch.ops.aten.tanh_backward(torch.sigmoid(x) * x, gate))
     return MishGradients(dx)
@@ -205,7 +199,7 @@ def mish_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> MishSecond:
     v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x, (True,) * 2)
+    v_y, c_x = _behind(v_x, g, x, _pair.rule.every_behind)
     return MishSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
     )
@@ -219,9 +213,9 @@ def _behind(v_x, g, x, needs) -> tuple:
     share_x = torch.sigmoid(x)
     gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     g_x_term = 1 - gate ** 2
-    if needs[0]:
+    if needs.g:
         v_y = v_x * torch.addcmul(gate, g_x_term * share_x, x)
-    if needs[1]:
+    if needs.x:
         c_x = g_x_term * g * v_x * torch.addcmul(
             share_x + torch.ops.aten.sigmoid_backward(x, share_x),
             share_x,
@@ -230,84 +224,7 @@ def _behind(v_x, g, x, needs) -> tuple:
     return (v_y, c_x)
 
 
-class MishFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(result.x)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                MishGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class MishGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class MishTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        result = _forward(x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, = inputs
-        ctx.save_for_backward(x)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return MishFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " mish_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("mish", mish_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x) -> tuple:

@@ -139,18 +139,12 @@ def mlp(
     dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
-    if _runtime.transforms_active():
-        apply = MLPTransformed.apply
-    else:
-        apply = MLPFunction.apply
     try:
-        loss = apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
+        loss = _pair(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
     except (IndexError, RuntimeError):
         _inputs.in_range("contexts", contexts, C.shape[0])
         _inputs.in_range("labels", labels, C.shape[0])
         raise
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -265,7 +259,7 @@ def mlp_backward(
     _inputs.in_range("contexts", contexts, W2.shape[1])
     _inputs.in_range("labels", labels, W2.shape[1])
     result = _backward(
-        dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, (True,) * 10,
+        dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, _pair.rule.every,
     )
     return MLPGradients(
         result.dC.to(dtype), result.dW1.to(dtype), result.db1.to(dtype), result.dW2.to(dtype),
@@ -284,37 +278,37 @@ def _backward(
     E = W1.shape[0] // contexts.shape[1]
     H = W1.shape[1]
     dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
-    if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
         dlogits = dloss / N * probs
         dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
-    if needs[2] or needs[3] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
         dh = dlogits @ W2.mT
-    if needs[5]:
+    if needs.W2:
         dW2 = h.mT @ dlogits
-    if needs[6]:
+    if needs.b2:
         db2 = dlogits.sum(0)
-    if needs[2] or needs[3] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
         dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    if needs[2] or needs[3] or needs[7]:
+    if needs.C or needs.W1 or needs.bngain:
         dbngain = (dhpreact * xhat).sum(0)
-    if needs[2] or needs[3] or needs[8]:
+    if needs.C or needs.W1 or needs.bnbias:
         dbnbias = dhpreact.sum(0)
-    if needs[2] or needs[3]:
+    if needs.C or needs.W1:
         dhprebn = bngain * inv_std * torch.addcmul(
             dhpreact - dbnbias / N,
             dbngain / (N - 1),
             xhat, value=-1,
         )
-    if needs[2]:
+    if needs.C:
         dembcat = dhprebn @ W1.mT
         dC = _runtime.index_added(
             dloss.new_zeros(V, E),
             contexts.flatten(),
             dembcat.reshape(contexts.numel(), E),
         )
-    if needs[3]:
+    if needs.W1:
         dW1 = embcat.mT @ dhprebn
-    if needs[4]:
+    if needs.b1:
         db1 = dloss.new_zeros(H)
     return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
 
@@ -655,12 +649,11 @@ def mlp_double_backward(
     _inputs.in_range("labels", labels, v_C.shape[0])
     v_loss, _, _, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs = _behind(
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain,
-        embcat, inv_std, xhat, h, probs,
-        (True,) * 11,
+        embcat, inv_std, xhat, h, probs, _pair.rule.every_behind,
     )
     dC, dW1, db1, dW2, db2, dbngain, dbnbias = _pullback(
         None, c_embcat, c_inv_std, c_xhat, c_h, c_probs, contexts, labels, W1, W2, bngain, embcat,
-        inv_std, xhat, h, probs, (True,) * 10,
+        inv_std, xhat, h, probs, _pair.rule.every,
     )
     dW1 = dW1 + c_W1
     dW2 = dW2 + c_W2
@@ -684,49 +677,84 @@ def _behind(
     K = W1.shape[0]
     H = W1.shape[1]
     v_loss = c_embcat = c_W1 = c_W2 = c_bngain = c_inv_std = c_xhat = c_h = c_probs = None
-    if any(needs[0 : 1]) or any(needs[3 : 6]) or any(needs[7 : 11]):
+    if (
+        needs.g
+        or needs.W1
+        or needs.W2
+        or needs.bngain
+        or needs.inv_std
+        or needs.xhat
+        or needs.h
+        or needs.probs
+    ):
         if v_C is None:
             v_C = g.new_full((), 0).expand(V, E)
-    if any(needs[0 : 1]) or any(needs[4 : 11]):
+    if (
+        needs.g
+        or needs.embcat
+        or needs.W2
+        or needs.bngain
+        or needs.inv_std
+        or needs.xhat
+        or needs.h
+        or needs.probs
+    ):
         if v_W1 is None:
             v_W1 = g.new_full((), 0).expand(K, H)
-    if needs[0] or needs[9] or needs[10]:
+    if needs.g or needs.h or needs.probs:
         if v_W2 is None:
             v_W2 = g.new_full((), 0).expand(H, V)
-    if needs[0] or needs[10]:
+    if needs.g or needs.probs:
         if v_b2 is None:
             v_b2 = g.new_full((), 0).expand(V)
-    if needs[0] or needs[4] or needs[8] or needs[9] or needs[10]:
+    if needs.g or needs.W2 or needs.xhat or needs.h or needs.probs:
         if v_bngain is None:
             v_bngain = g.new_full((), 0).expand(H)
-    if needs[0] or needs[4] or needs[9] or needs[10]:
+    if needs.g or needs.W2 or needs.h or needs.probs:
         if v_bnbias is None:
             v_bnbias = g.new_full((), 0).expand(H)
-    if needs[6] or needs[3] or needs[5] or needs[7] or needs[8] or needs[9]:
+    if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat or needs.h:
         g_logits = g / N * probs
         g_logits = _runtime.scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
         g_h = g_logits @ W2.mT
-    if needs[6] or needs[3] or needs[5] or needs[7] or needs[8]:
+    if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat:
         g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
         g_bngain = (g_hpreact * xhat).sum(0, keepdim=True)
-    if needs[6] or needs[3] or needs[5] or needs[7]:
+    if needs.embcat or needs.W1 or needs.bngain or needs.inv_std:
         g_bnbias = g_hpreact.sum(0, keepdim=True)
         g_hprebn_term = torch.addcmul(g_hpreact - g_bnbias / N, g_bngain / (N - 1), xhat, value=-1)
-    if needs[6]:
+    if needs.embcat:
         c_embcat = (bngain * inv_std * g_hprebn_term) @ v_W1.mT
-    if any(needs[0 : 1]) or any(needs[3 : 6]) or any(needs[7 : 11]):
+    if (
+        needs.g
+        or needs.W1
+        or needs.W2
+        or needs.bngain
+        or needs.inv_std
+        or needs.xhat
+        or needs.h
+        or needs.probs
+    ):
         dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
-    if needs[3]:
+    if needs.W1:
         c_W1 = dg_embcat.mT @ (bngain * inv_std * g_hprebn_term)
-    if needs[0] or needs[4] or needs[5] or needs[7] or needs[8] or needs[9] or needs[10]:
+    if (
+        needs.g
+        or needs.W2
+        or needs.bngain
+        or needs.inv_std
+        or needs.xhat
+        or needs.h
+        or needs.probs
+    ):
         dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
-    if needs[0] or needs[4] or needs[9] or needs[10]:
+    if needs.g or needs.W2 or needs.h or needs.probs:
         sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
-    if needs[5] or needs[7]:
+    if needs.bngain or needs.inv_std:
         sum_dg_hprebn_g_hprebn_term = (dg_hprebn * g_hprebn_term).sum(0)
-    if needs[0] or needs[4] or needs[8] or needs[9] or needs[10]:
+    if needs.g or needs.W2 or needs.xhat or needs.h or needs.probs:
         sum_dg_hprebn_xhat = (dg_hprebn * xhat).sum(0, keepdim=True)
-    if needs[0] or needs[4] or needs[10]:
+    if needs.g or needs.W2 or needs.probs:
         dg_h = torch.ops.aten.tanh_backward(
             torch.addcmul(
                 torch.addcmul(v_bnbias, bngain * inv_std, dg_hprebn),
@@ -736,19 +764,19 @@ def _behind(
             - sum_dg_hprebn * bngain * inv_std / N,
             h,
         )
-    if needs[4]:
+    if needs.W2:
         c_W2 = g / N * (dg_h.mT @ (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
-    if needs[0] or needs[10]:
+    if needs.g or needs.probs:
         dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             dg_logits * (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype))
         ).sum() / N
-    if needs[5]:
+    if needs.bngain:
         c_bngain = sum_dg_hprebn_g_hprebn_term * inv_std[0]
-    if needs[7]:
+    if needs.inv_std:
         c_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
-    if needs[8]:
+    if needs.xhat:
         c_xhat = torch.addcmul(
             torch.ops.aten.tanh_backward(
                 (v_bngain - sum_dg_hprebn_xhat * bngain * inv_std / (N - 1)) * g_h,
@@ -757,7 +785,7 @@ def _behind(
             bngain * g_bngain * inv_std / (N - 1),
             dg_hprebn, value=-1,
         )
-    if needs[9]:
+    if needs.h:
         c_h = torch.addcmul(
             g / N * ((probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)) @ v_W2.mT),
             2 * g_h * h,
@@ -769,7 +797,7 @@ def _behind(
             - sum_dg_hprebn * bngain * inv_std / N,
             value=-1,
         )
-    if needs[10]:
+    if needs.probs:
         c_probs = g / N * dg_logits
     return (v_loss, None, None, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs)
 
@@ -787,21 +815,21 @@ def _pullback(
     K = W1.shape[0]
     H = W1.shape[1]
     dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
-    if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
         if c_loss is None:
             c_loss = W1.new_full((), 0)
-    if needs[2]:
+    if needs.C:
         if c_embcat is None:
             c_embcat = W1.new_full((), 0).expand(N, K)
-    if needs[2] or needs[3]:
+    if needs.C or needs.W1:
         if c_inv_std is None:
             c_inv_std = W1.new_full((), 0).expand(1, H)
         if c_xhat is None:
             c_xhat = W1.new_full((), 0).expand(N, H)
-    if needs[2] or needs[3] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
         if c_h is None:
             c_h = W1.new_full((), 0).expand(N, H)
-    if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
         if c_probs is None:
             c_probs = W1.new_full((), 0).expand(N, V)
         dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
@@ -810,18 +838,18 @@ def _pullback(
             labels.unsqueeze(1),
             (-c_loss / N).expand(N, 1),
         )
-    if needs[5]:
+    if needs.W2:
         dW2 = h.mT @ dlogits
-    if needs[6]:
+    if needs.b2:
         db2 = dlogits.sum(0)
-    if needs[2] or needs[3] or needs[7] or needs[8]:
+    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
         dh = torch.addmm(c_h, dlogits, W2.mT)
         dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    if needs[7]:
+    if needs.bngain:
         dbngain = (dhpreact * xhat).sum(0)
-    if needs[2] or needs[3] or needs[8]:
+    if needs.C or needs.W1 or needs.bnbias:
         dbnbias = dhpreact.sum(0)
-    if needs[2] or needs[3]:
+    if needs.C or needs.W1:
         dhprebn = inv_std * torch.addcmul(
             torch.addcmul(
                 c_xhat - torch.addcmul(c_xhat.sum(0, keepdim=True), dbnbias, bngain) / N,
@@ -833,120 +861,21 @@ def _pullback(
             ) / (N - 1),
             xhat, value=-1,
         )
-    if needs[3]:
+    if needs.W1:
         dW1 = embcat.mT @ dhprebn
-    if needs[2]:
+    if needs.C:
         dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
         dC = _runtime.index_added(
             W1.new_zeros(V, E),
             contexts.flatten(),
             dembcat.reshape(contexts.numel(), E),
         )
-    if needs[4]:
+    if needs.b1:
         db1 = W1.new_zeros(H)
     return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)
 
 
-class MLPFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
-        ctx.set_materialize_grads(False)
-        result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-        ctx.save_for_backward(
-            result.contexts, result.labels, result.W1, result.W2, result.bngain, result.embcat,
-            result.inv_std, result.xhat, result.h, result.probs,
-        )
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.embcat, result.inv_std, result.xhat, result.h, result.probs)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(
-                dloss, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-            )
-        elif dloss is None:
-            return (None,) * 10
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                MLPGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            None, None,
-            gradients[0],
-            gradients[1],
-            gradients[2],
-            gradients[3],
-            gradients[4],
-            gradients[5],
-            gradients[6],
-            None,
-        )
-
-
-class MLPGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    @_runtime.for_batches
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class MLPTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
-        result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-        return (result.loss, result.embcat, result.inv_std, result.xhat, result.h, result.probs)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        contexts, labels, _, W1, _, W2, _, bngain, _, _ = inputs
-        _, embcat, inv_std, xhat, h, probs = outputs
-        ctx.save_for_backward(contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return MLPFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " mlp_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("mlp", mlp_forward, (_forward, _backward, _behind, _pullback), numbers="eps")
 
 
 def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tuple:

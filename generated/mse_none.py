@@ -56,13 +56,7 @@ def mse_none(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return mse_none_forward(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = MSENoneTransformed.apply
-    else:
-        apply = MSENoneFunction.apply
-    losses = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -110,7 +104,7 @@ def mse_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> MSENoneGrad
     dlosses, x, target = _runtime.single(dlosses, x, target)
     if len(N_dims) != 1:
         dlosses, x, target = _runtime.merged(0, 0, dlosses, x, target)
-    result = _backward(dlosses, x, target, (True,) * 2)
+    result = _backward(dlosses, x, target, _pair.rule.every)
     return MSENoneGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -120,7 +114,7 @@ def mse_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> MSENoneGrad
 def _backward(dlosses, x, target, needs) -> MSENoneGradients:
     dtarget = None
     dx = 2 * dlosses * (x - target)
-    if needs[1]:
+    if needs.target:
         dtarget = -dx
     return MSENoneGradients(dx, dtarget)
 
@@ -213,7 +207,7 @@ def mse_none_double_backward(
     v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, _pair.rule.every_behind)
     return MSENoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
         _runtime.restored(c_x, 0, N_dims).to(dtype),
@@ -229,96 +223,16 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     dg_x_whole = torch.add(2 * v_x, v_target, alpha=-2)
-    if needs[0]:
+    if needs.g:
         v_losses = dg_x_whole * (x - target)
-    if needs[1] or needs[2]:
+    if needs.x or needs.target:
         c_x = dg_x_whole * g
-    if needs[2]:
+    if needs.target:
         c_target = -c_x
     return (v_losses, c_x, c_target)
 
 
-class MSENoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                MSENoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class MSENoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class MSENoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return MSENoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " mse_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("mse_none", mse_none_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x, target) -> tuple:

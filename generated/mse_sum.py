@@ -55,13 +55,7 @@ def mse_sum(x: Tensor, target: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return mse_sum_forward(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
-    if _runtime.transforms_active():
-        apply = MSESumTransformed.apply
-    else:
-        apply = MSESumFunction.apply
-    loss = apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(x, target)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -109,7 +103,7 @@ def mse_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> MSESumGradient
     dloss, x, target = _runtime.single(dloss, x, target)
     if len(N_dims) != 1:
         x, target = _runtime.merged(0, 0, x, target)
-    result = _backward(dloss, x, target, (True,) * 2)
+    result = _backward(dloss, x, target, _pair.rule.every)
     return MSESumGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -119,7 +113,7 @@ def mse_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> MSESumGradient
 def _backward(dloss, x, target, needs) -> MSESumGradients:
     dtarget = None
     dx = 2 * dloss * (x - target)
-    if needs[1]:
+    if needs.target:
         dtarget = -dx
     return MSESumGradients(dx, dtarget)
 
@@ -219,7 +213,7 @@ def mse_sum_double_backward(
     v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, _pair.rule.every_behind)
     return MSESumSecond(
         v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
         _runtime.restored(c_target, 0, N_dims).to(dtype),
@@ -234,93 +228,16 @@ def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     v_x_minus_v_target = v_x - v_target
-    if needs[0]:
+    if needs.g:
         v_loss = 2 * ((x - target) * v_x_minus_v_target).sum()
-    if needs[1] or needs[2]:
+    if needs.x or needs.target:
         c_x = 2 * g * v_x_minus_v_target
-    if needs[2]:
+    if needs.target:
         c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
-class MSESumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = ()
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                MSESumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class MSESumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class MSESumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target):
-        result = _forward(x, target)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return MSESumFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " mse_sum_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("mse_sum", mse_sum_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x, target) -> tuple:

@@ -90,13 +90,7 @@ def nll(
     dtype, _, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = NLLTransformed.apply
-    else:
-        apply = NLLFunction.apply
-    loss = apply(logprobs, labels, weight, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logprobs, labels, weight, ignore_index)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -165,11 +159,11 @@ def nll_backward(
     dloss, labels_kept, counted_sum_2 = _runtime.single(dloss, labels_kept, counted_sum_2)
     if len(S_dims) != 1:
         labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    result = _backward(dloss, labels, labels_kept, weight, counted_sum_2)
+    result = _backward(dloss, labels, labels_kept, weight, counted_sum_2, _pair.rule.every)
     return NLLGradients(_runtime.restored(result.dlogprobs, 2, S_dims).to(dtype))
 
 
-def _backward(dloss, labels, labels_kept, weight, counted_sum_2) -> NLLGradients:
+def _backward(dloss, labels, labels_kept, weight, counted_sum_2, needs) -> NLLGradients:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -333,10 +327,11 @@ def nll_double_backward(
         v_logprobs, = _runtime.merged(2, 0, v_logprobs)
         labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
     v_loss, _, _, _, c_counted_sum_2 = _behind(
-        v_logprobs, g, labels, labels_kept, weight, counted_sum_2,
-        (True,) * 5,
+        v_logprobs, g, labels, labels_kept, weight, counted_sum_2, _pair.rule.every_behind,
     )
-    dlogprobs, = _pullback(None, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2)
+    dlogprobs, = _pullback(
+        None, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2, _pair.rule.every,
+    )
     return NLLSecond(v_loss.to(dtype), _runtime.restored(dlogprobs, 2, S_dims).to(dtype))
 
 
@@ -348,13 +343,13 @@ def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, needs) ->
     if v_logprobs is None:
         v_logprobs = g.new_full((), 0).expand(N, C, S)
     labels_kept_is_not_0 = labels_kept != 0
-    if needs[0]:
+    if needs.g:
         v_loss = -torch.where(
             labels_kept_is_not_0,
             weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2,
             0,
         ).sum()
-    if needs[4]:
+    if needs.counted_sum_2:
         c_counted_sum_2 = -g * torch.where(
             labels_kept_is_not_0,
             -weight[labels] * v_logprobs.gather(
@@ -366,7 +361,7 @@ def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, needs) ->
     return (v_loss, None, None, None, c_counted_sum_2)
 
 
-def _pullback(c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2) -> tuple:
+def _pullback(c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2, needs) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -381,6 +376,10 @@ def _pullback(c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_
     return (dlogprobs,)
 
 
+def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
+    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
+
+
 def _plain_forward(logprobs, labels) -> tuple:
     N = logprobs.shape[0]
     C = logprobs.shape[1]
@@ -390,7 +389,7 @@ def _plain_forward(logprobs, labels) -> tuple:
     return (loss, labels, C)
 
 
-def _plain_backward(dloss, labels, C) -> tuple:
+def _plain_backward(dloss, labels, C, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
@@ -402,7 +401,7 @@ def _plain_backward(dloss, labels, C) -> tuple:
     return (dlogprobs,)
 
 
-def _plain_behind(v_logprobs, g, labels, C) -> tuple:
+def _plain_behind(v_logprobs, g, labels, C, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     if v_logprobs is None:
@@ -411,117 +410,9 @@ def _plain_behind(v_logprobs, g, labels, C) -> tuple:
     return (v_loss, None)
 
 
-class NLLFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logprobs, labels, weight, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
-        if ctx.plain:
-            loss, labels, C = _plain_forward(logprobs, labels)
-            ctx.save_for_backward(labels)
-            ctx.numbers = (C,)
-            return (loss,)
-        result = _forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(
-            result.labels, result.labels_kept, result.weight, result.counted_sum_2,
-        )
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.counted_sum_2)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                raise NotImplementedError(_REFUSAL)
-            else:
-                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
-        elif dloss is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                NLLGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None)
-
-
-class NLLGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers)
-        else:
-            gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
-        else:
-            gradients = _behind(
-                *vectors, dloss, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        return (None, None, None, *gradients)
-
-
-class NLLTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logprobs, labels, weight, ignore_index):
-        result = _forward(logprobs, labels, weight, ignore_index)
-        return (
-            result.loss, result.counted_sum_2,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, counted_sum_2, labels, labels_kept, weight = outputs
-        ctx.save_for_backward(labels, labels_kept, weight, counted_sum_2)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return NLLFunction.backward(ctx, dloss, *cotangents[:1])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " nll_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "nll", nll_forward, (_forward, _backward, _behind, _pullback), numbers="ignore_index C",
+    made="labels weight", plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

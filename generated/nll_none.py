@@ -67,13 +67,7 @@ def nll_none(
     dtype, S_dims, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = NLLNoneTransformed.apply
-    else:
-        apply = NLLNoneFunction.apply
-    losses = apply(logprobs, labels, weight, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(logprobs, labels, weight, ignore_index)
     losses = _runtime.restored(losses, 1, S_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -144,11 +138,11 @@ def nll_none_backward(
     dlosses, labels_kept = _runtime.single(dlosses, labels_kept)
     if len(S_dims) != 1:
         dlosses, labels, labels_kept = _runtime.merged(1, 0, dlosses, labels, labels_kept)
-    result = _backward(dlosses, labels, labels_kept, weight)
+    result = _backward(dlosses, labels, labels_kept, weight, _pair.rule.every)
     return NLLNoneGradients(_runtime.restored(result.dlogprobs, 2, S_dims).to(dtype))
 
 
-def _backward(dlosses, labels, labels_kept, weight) -> NLLNoneGradients:
+def _backward(dlosses, labels, labels_kept, weight, needs) -> NLLNoneGradients:
     N = dlosses.shape[0]
     C = weight.shape[0]
     S = dlosses.shape[1]
@@ -287,11 +281,11 @@ def nll_none_double_backward(
     if len(S_dims) != 1:
         v_logprobs, = _runtime.merged(2, 0, v_logprobs)
         g, labels, labels_kept = _runtime.merged(1, 0, g, labels, labels_kept)
-    v_losses, _, _, _ = _behind(v_logprobs, g, labels, labels_kept, weight)
+    v_losses, _, _, _ = _behind(v_logprobs, g, labels, labels_kept, weight, _pair.rule.every_behind)
     return NLLNoneSecond(_runtime.restored(v_losses, 1, S_dims).to(dtype), None)
 
 
-def _behind(v_logprobs, g, labels, labels_kept, weight) -> tuple:
+def _behind(v_logprobs, g, labels, labels_kept, weight, needs) -> tuple:
     N = g.shape[0]
     C = weight.shape[0]
     S = g.shape[1]
@@ -305,13 +299,17 @@ def _behind(v_logprobs, g, labels, labels_kept, weight) -> tuple:
     return (v_losses, None, None, None)
 
 
+def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
+    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
+
+
 def _plain_forward(logprobs, labels) -> tuple:
     C = logprobs.shape[1]
     losses = -logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
     return (losses, labels, C)
 
 
-def _plain_backward(dlosses, labels, C) -> tuple:
+def _plain_backward(dlosses, labels, C, needs) -> tuple:
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogprobs = dlosses.new_zeros(N, C, S)
@@ -319,7 +317,7 @@ def _plain_backward(dlosses, labels, C) -> tuple:
     return (dlogprobs,)
 
 
-def _plain_behind(v_logprobs, g, labels, C) -> tuple:
+def _plain_behind(v_logprobs, g, labels, C, needs) -> tuple:
     N = g.shape[0]
     S = g.shape[1]
     if v_logprobs is None:
@@ -328,105 +326,9 @@ def _plain_behind(v_logprobs, g, labels, C) -> tuple:
     return (v_losses, None)
 
 
-class NLLNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logprobs, labels, weight, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
-        if ctx.plain:
-            losses, labels, C = _plain_forward(logprobs, labels)
-            ctx.save_for_backward(labels)
-            ctx.numbers = (C,)
-            return (losses,)
-        result = _forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(result.labels, result.labels_kept, result.weight)
-        ctx.numbers = ()
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                NLLNoneGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dlosses, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None)
-
-
-class NLLNoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dlosses, *saved):
-        if plain:
-            gradients = _plain_backward(dlosses, *saved, *numbers)
-        else:
-            gradients = _backward(dlosses, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dlosses, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
-        else:
-            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
-        return (None, None, None, *gradients)
-
-
-class NLLNoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logprobs, labels, weight, ignore_index):
-        result = _forward(logprobs, labels, weight, ignore_index)
-        return (
-            result.losses,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, labels, labels_kept, weight = outputs
-        ctx.save_for_backward(labels, labels_kept, weight)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return NLLNoneFunction.backward(ctx, dlosses, *cotangents[:0])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " nll_none_forward(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "nll_none", nll_none_forward, (_forward, _backward, _behind), numbers="ignore_index C",
+    made="labels weight", plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

@@ -67,13 +67,7 @@ def nll_sum(
     dtype, _, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
-    if _runtime.transforms_active():
-        apply = NLLSumTransformed.apply
-    else:
-        apply = NLLSumFunction.apply
-    loss = apply(logprobs, labels, weight, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(logprobs, labels, weight, ignore_index)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -137,11 +131,11 @@ def nll_sum_backward(
     dloss, labels_kept = _runtime.single(dloss, labels_kept)
     if len(S_dims) != 1:
         labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    result = _backward(dloss, labels, labels_kept, weight)
+    result = _backward(dloss, labels, labels_kept, weight, _pair.rule.every)
     return NLLSumGradients(_runtime.restored(result.dlogprobs, 2, S_dims).to(dtype))
 
 
-def _backward(dloss, labels, labels_kept, weight) -> NLLSumGradients:
+def _backward(dloss, labels, labels_kept, weight, needs) -> NLLSumGradients:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -285,11 +279,11 @@ def nll_sum_double_backward(
     if len(S_dims) != 1:
         v_logprobs, = _runtime.merged(2, 0, v_logprobs)
         labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    v_loss, _, _, _ = _behind(v_logprobs, g, labels, labels_kept, weight)
+    v_loss, _, _, _ = _behind(v_logprobs, g, labels, labels_kept, weight, _pair.rule.every_behind)
     return NLLSumSecond(v_loss.to(dtype), None)
 
 
-def _behind(v_logprobs, g, labels, labels_kept, weight) -> tuple:
+def _behind(v_logprobs, g, labels, labels_kept, weight, needs) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -303,6 +297,10 @@ def _behind(v_logprobs, g, labels, labels_kept, weight) -> tuple:
     return (v_loss, None, None, None)
 
 
+def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
+    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
+
+
 def _plain_forward(logprobs, labels) -> tuple:
     C = logprobs.shape[1]
     losses = -logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
@@ -310,7 +308,7 @@ def _plain_forward(logprobs, labels) -> tuple:
     return (loss, labels, C)
 
 
-def _plain_backward(dloss, labels, C) -> tuple:
+def _plain_backward(dloss, labels, C, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
@@ -318,7 +316,7 @@ def _plain_backward(dloss, labels, C) -> tuple:
     return (dlogprobs,)
 
 
-def _plain_behind(v_logprobs, g, labels, C) -> tuple:
+def _plain_behind(v_logprobs, g, labels, C, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     if v_logprobs is None:
@@ -327,105 +325,9 @@ def _plain_behind(v_logprobs, g, labels, C) -> tuple:
     return (v_loss, None)
 
 
-class NLLSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logprobs, labels, weight, ignore_index):
-        ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
-        if ctx.plain:
-            loss, labels, C = _plain_forward(logprobs, labels)
-            ctx.save_for_backward(labels)
-            ctx.numbers = (C,)
-            return (loss,)
-        result = _forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(result.labels, result.labels_kept, result.weight)
-        ctx.numbers = ()
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 4
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                NLLSumGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None, None, None)
-
-
-class NLLSumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dloss, *saved):
-        if plain:
-            gradients = _plain_backward(dloss, *saved, *numbers)
-        else:
-            gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dloss, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
-        else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
-        return (None, None, None, *gradients)
-
-
-class NLLSumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logprobs, labels, weight, ignore_index):
-        result = _forward(logprobs, labels, weight, ignore_index)
-        return (
-            result.loss,
-            result.labels.view_as(result.labels),
-            result.labels_kept,
-            result.weight.view_as(result.weight),
-        )
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, labels, labels_kept, weight = outputs
-        ctx.save_for_backward(labels, labels_kept, weight)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return NLLSumFunction.backward(ctx, dloss, *cotangents[:0])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " nll_sum_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "nll_sum", nll_sum_forward, (_forward, _backward, _behind), numbers="ignore_index C",
+    made="labels weight", plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

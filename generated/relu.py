@@ -54,13 +54,7 @@ def relu(x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return relu_atoms(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if _runtime.transforms_active():
-        apply = ReluTransformed.apply
-    else:
-        apply = ReluFunction.apply
-    y = apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -103,11 +97,11 @@ def relu_backward(dy: Tensor, x: Tensor) -> ReluGradients:
     dy, x = _runtime.single(dy, x)
     if len(N_dims) != 1:
         dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x)
+    result = _backward(dy, x, _pair.rule.every)
     return ReluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x) -> ReluGradients:
+def _backward(dy, x, needs) -> ReluGradients:
     dx = torch.ops.aten.threshold_backward(dy, x, 0)
     return ReluGradients(dx)
 
@@ -180,11 +174,11 @@ def relu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> ReluSecond:
     v_x, g, x = _runtime.single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, _ = _behind(v_x, g, x)
+    v_y, _ = _behind(v_x, g, x, _pair.rule.every_behind)
     return ReluSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
 
 
-def _behind(v_x, g, x) -> tuple:
+def _behind(v_x, g, x, needs) -> tuple:
     N = g.shape[0]
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
@@ -192,84 +186,7 @@ def _behind(v_x, g, x) -> tuple:
     return (v_y, None)
 
 
-class ReluFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(result.x)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                ReluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class ReluGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
-        return (None, None, *gradients)
-
-
-class ReluTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        result = _forward(x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, = inputs
-        ctx.save_for_backward(x)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return ReluFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " relu_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("relu", relu_atoms, (_forward, _backward, _behind))
 
 
 def _arguments(x) -> tuple:

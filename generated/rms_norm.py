@@ -77,13 +77,7 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     if _runtime.in_plain_torch():
         return rms_norm_forward(x, gain, eps).y.to(x.dtype)
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
-    if _runtime.transforms_active():
-        apply = RMSNormTransformed.apply
-    else:
-        apply = RMSNormFunction.apply
-    y = apply(x, gain, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, gain, eps)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -138,7 +132,7 @@ def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> R
     dy, x, gain, inv_rms = _runtime.single(dy, x, gain, inv_rms)
     if len(N_dims) != 1:
         dy, x, inv_rms = _runtime.merged(0, -1, dy, x, inv_rms)
-    result = _backward(dy, x, gain, inv_rms, (True,) * 3)
+    result = _backward(dy, x, gain, inv_rms, _pair.rule.every)
     return RMSNormGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dgain.to(dtype),
     )
@@ -147,9 +141,9 @@ def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> R
 def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
     C = dy.shape[1]
     dx = dgain = None
-    if needs[1]:
+    if needs.gain:
         dgain = (inv_rms * dy * x).sum(0)
-    if needs[0]:
+    if needs.x:
         dxhat = gain * dy
         dx = inv_rms * torch.addcmul(
             dxhat,
@@ -281,8 +275,8 @@ def rms_norm_double_backward(
     v_x, v_gain, g, x, gain, inv_rms = _runtime.single(v_x, v_gain, g, x, gain, inv_rms)
     if len(N_dims) != 1:
         v_x, g, x, inv_rms = _runtime.merged(0, -1, v_x, g, x, inv_rms)
-    v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms, (True,) * 4)
-    dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms, (True,) * 3)
+    v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms, _pair.rule.every_behind)
+    dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms, _pair.rule.every)
     dx = dx + c_x
     dgain = dgain + c_gain
     return RMSNormSecond(
@@ -297,30 +291,30 @@ def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
     v_y = c_x = c_gain = c_inv_rms = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.g or needs.x or needs.inv_rms:
         if v_gain is None:
             v_gain = g.new_full((), 0).expand(C)
-    if needs[1] or needs[3]:
+    if needs.x or needs.inv_rms:
         g_xhat = gain * g
         g_x_sum = (g_xhat * x).sum(1, keepdim=True)
     sum_v_x_x = (v_x * x).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = inv_rms * torch.addcmul(
             gain * v_x,
             x,
             torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
         )
-    if needs[1]:
+    if needs.x:
         c_x = inv_rms * torch.addcmul(
             g * torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
             g_x_sum * inv_rms ** 2 / C,
             v_x, value=-1,
         )
-    if needs[2]:
+    if needs.gain:
         c_gain = (
             inv_rms * g * torch.addcmul(v_x, sum_v_x_x * inv_rms ** 2 / C, x, value=-1)
         ).sum(0)
-    if needs[3]:
+    if needs.inv_rms:
         c_inv_rms = (
             (v_gain * g * x).sum(1, keepdim=True)
             + (
@@ -337,7 +331,7 @@ def _pullback(c_y, c_inv_rms, x, gain, inv_rms, needs) -> tuple:
     dx = dgain = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, C)
-    if needs[0]:
+    if needs.x:
         if c_inv_rms is None:
             c_inv_rms = x.new_full((), 0).expand(N, 1)
         dx = inv_rms * torch.addcmul(
@@ -345,9 +339,13 @@ def _pullback(c_y, c_inv_rms, x, gain, inv_rms, needs) -> tuple:
             inv_rms ** 2 * (c_inv_rms + (gain * c_y * x).sum(1, keepdim=True)) / C,
             x, value=-1,
         )
-    if needs[1]:
+    if needs.gain:
         dgain = (inv_rms * c_y * x).sum(0)
     return (dx, dgain)
+
+
+def _takes_plain(x, gain, eps) -> bool:
+    return gain is None
 
 
 def _plain_forward(x, eps) -> tuple:
@@ -359,10 +357,10 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_rms)
 
 
-def _plain_backward(dy, inv_rms, y) -> tuple:
+def _plain_backward(dy, inv_rms, y, needs) -> tuple:
     C = dy.shape[1]
     dx = inv_rms * torch.addcmul(dy, (dy * y).sum(1, keepdim=True) / C, y, value=-1)
-    return (dx, None)
+    return (dx,)
 
 
 def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
@@ -371,20 +369,20 @@ def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
     v_y = c_inv_rms = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[1] or needs[2]:
+    if needs.inv_rms or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
-    if needs[0] or needs[2]:
+    if needs.g or needs.y:
         sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g:
         v_y = inv_rms * torch.addcmul(v_x, sum_v_x_y / C, y, value=-1)
-    if needs[1]:
+    if needs.inv_rms:
         c_inv_rms = (v_x * torch.addcmul(g, g_x_sum / C, y, value=-1)).sum(1, keepdim=True)
-    if needs[2]:
+    if needs.y:
         c_y = -sum_v_x_y * inv_rms / C * g - g_x_sum * inv_rms / C * v_x
     return (v_y, c_inv_rms, c_y)
 
 
-def _plain_pullback(c_y, c_inv_rms, inv_rms, y) -> tuple:
+def _plain_pullback(c_y, c_inv_rms, inv_rms, y, needs) -> tuple:
     N = inv_rms.shape[0]
     C = y.shape[1]
     if c_y is None:
@@ -396,120 +394,13 @@ def _plain_pullback(c_y, c_inv_rms, inv_rms, y) -> tuple:
         torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_rms, inv_rms) / C,
         y, value=-1,
     )
-    return (dx, None)
+    return (dx,)
 
 
-class RMSNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, gain, eps):
-        ctx.set_materialize_grads(False)
-        ctx.plain = gain is None
-        if ctx.plain:
-            y, inv_rms = _plain_forward(x, eps)
-            ctx.save_for_backward(inv_rms, y)
-            ctx.numbers = ()
-            if torch.compiler.is_compiling():
-                return (y,)
-            return (y, inv_rms)
-        result = _forward(x, gain, eps)
-        ctx.save_for_backward(result.x, result.gain, result.inv_rms)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.inv_rms)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
-            else:
-                gradients = _pullback(
-                    dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad,
-                )
-        elif dy is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                RMSNormGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1] if ctx.needs_input_grad[1] else None, None)
-
-
-class RMSNormGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class RMSNormTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, gain, eps):
-        result = _forward(x, gain, eps)
-        return (result.y, result.inv_rms, result.gain.view_as(result.gain))
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, gain, _ = inputs
-        _, inv_rms, gain_filled = outputs
-        gain = gain_filled if gain is None else gain
-        ctx.save_for_backward(x, gain, inv_rms)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return RMSNormFunction.backward(ctx, dy, *cotangents[:1])
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " rms_norm_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "rms_norm", rms_norm_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
+    optional="gain", made="gain",
+    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
 )
 
 

@@ -88,13 +88,7 @@ def rnn_cell(
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    if _runtime.transforms_active():
-        apply = RNNCellTransformed.apply
-    else:
-        apply = RNNCellFunction.apply
-    y = apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -171,7 +165,7 @@ def rnn_cell_backward(
     dy, x, h, weight_ih, weight_hh, y = _runtime.single(dy, x, h, weight_ih, weight_hh, y)
     if len(N_dims) != 1:
         dy, x, h, y = _runtime.merged(0, -1, dy, x, h, y)
-    result = _backward(dy, x, h, weight_ih, weight_hh, y, (True,) * 6)
+    result = _backward(dy, x, h, weight_ih, weight_hh, y, _pair.rule.every)
     return RNNCellGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dh, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
@@ -183,17 +177,17 @@ def rnn_cell_backward(
 def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     dpre = torch.ops.aten.tanh_backward(dy, y)
-    if needs[0]:
+    if needs.x:
         dx = dpre @ weight_ih
-    if needs[1]:
+    if needs.h:
         dh = dpre @ weight_hh
-    if needs[2]:
+    if needs.weight_ih:
         dweight_ih = dpre.mT @ x
-    if needs[3]:
+    if needs.weight_hh:
         dweight_hh = dpre.mT @ h
-    if needs[4] or needs[5]:
+    if needs.bias_ih or needs.bias_hh:
         dbias_ih = dpre.sum(0)
-    if needs[5]:
+    if needs.bias_hh:
         dbias_hh = dbias_ih
     return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
@@ -384,10 +378,10 @@ def rnn_cell_double_backward(
         v_x, v_h, g, x, h, y = _runtime.merged(0, -1, v_x, v_h, g, x, h, y)
     v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y = _behind(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
-        (True,) * 6,
+        _pair.rule.every_behind,
     )
     dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _backward(
-        c_y, x, h, weight_ih, weight_hh, y, (True,) * 6,
+        c_y, x, h, weight_ih, weight_hh, y, _pair.rule.every,
     )
     dx = dx + c_x
     dh = dh + c_h
@@ -409,34 +403,34 @@ def _behind(
     K = x.shape[1]
     H = g.shape[1]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
-    if needs[0] or needs[3] or needs[5]:
+    if needs.g or needs.weight_ih or needs.y:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[4] or needs[5]:
+    if needs.g or needs.weight_hh or needs.y:
         if v_h is None:
             v_h = g.new_full((), 0).expand(N, H)
-    if needs[0] or needs[1] or needs[5]:
+    if needs.g or needs.x or needs.y:
         if v_weight_ih is None:
             v_weight_ih = g.new_full((), 0).expand(H, K)
-    if needs[0] or needs[2] or needs[5]:
+    if needs.g or needs.h or needs.y:
         if v_weight_hh is None:
             v_weight_hh = g.new_full((), 0).expand(H, H)
-    if needs[0] or needs[5]:
+    if needs.g or needs.y:
         if v_bias_ih is None:
             v_bias_ih = g.new_full((), 0).expand(H)
         if v_bias_hh is None:
             v_bias_hh = g.new_full((), 0).expand(H)
-    if needs[2] or needs[1] or needs[4] or needs[3]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_pre = torch.ops.aten.tanh_backward(g, y)
-    if needs[2]:
+    if needs.h:
         c_h = g_pre @ v_weight_hh
-    if needs[1]:
+    if needs.x:
         c_x = g_pre @ v_weight_ih
-    if needs[4]:
+    if needs.weight_hh:
         c_weight_hh = g_pre.mT @ v_h
-    if needs[3]:
+    if needs.weight_ih:
         c_weight_ih = g_pre.mT @ v_x
-    if needs[0] or needs[5]:
+    if needs.g or needs.y:
         dg_pre = torch.addmm(
             torch.addmm(
                 torch.addmm(
@@ -447,11 +441,15 @@ def _behind(
             ),
             v_x, weight_ih.mT,
         )
-    if needs[0]:
+    if needs.g:
         v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    if needs[5]:
+    if needs.y:
         c_y = -2 * dg_pre * g * y
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
+
+
+def _takes_plain(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> bool:
+    return bias_ih is None and bias_hh is None
 
 
 @_runtime.uncast
@@ -465,15 +463,15 @@ def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
 def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     dx = dh = dweight_ih = dweight_hh = None
     dpre = torch.ops.aten.tanh_backward(dy, y)
-    if needs[0]:
+    if needs.x:
         dx = dpre @ weight_ih
-    if needs[1]:
+    if needs.h:
         dh = dpre @ weight_hh
-    if needs[2]:
+    if needs.weight_ih:
         dweight_ih = dpre.mT @ x
-    if needs[3]:
+    if needs.weight_hh:
         dweight_hh = dpre.mT @ h
-    return (dx, dh, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dweight_ih, dweight_hh)
 
 
 @_runtime.uncast
@@ -484,149 +482,43 @@ def _plain_behind(
     K = x.shape[1]
     H = g.shape[1]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
-    if needs[0] or needs[3] or needs[5]:
+    if needs.g or needs.weight_ih or needs.y:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N, K)
-    if needs[0] or needs[4] or needs[5]:
+    if needs.g or needs.weight_hh or needs.y:
         if v_h is None:
             v_h = g.new_full((), 0).expand(N, H)
-    if needs[0] or needs[1] or needs[5]:
+    if needs.g or needs.x or needs.y:
         if v_weight_ih is None:
             v_weight_ih = g.new_full((), 0).expand(H, K)
-    if needs[0] or needs[2] or needs[5]:
+    if needs.g or needs.h or needs.y:
         if v_weight_hh is None:
             v_weight_hh = g.new_full((), 0).expand(H, H)
-    if needs[2] or needs[1] or needs[4] or needs[3]:
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_pre = torch.ops.aten.tanh_backward(g, y)
-    if needs[2]:
+    if needs.h:
         c_h = g_pre @ v_weight_hh
-    if needs[1]:
+    if needs.x:
         c_x = g_pre @ v_weight_ih
-    if needs[4]:
+    if needs.weight_hh:
         c_weight_hh = g_pre.mT @ v_h
-    if needs[3]:
+    if needs.weight_ih:
         c_weight_ih = g_pre.mT @ v_x
-    if needs[0] or needs[5]:
+    if needs.g or needs.y:
         dg_pre = torch.addmm(
             torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-    if needs[0]:
+    if needs.g:
         v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    if needs[5]:
+    if needs.y:
         c_y = -2 * dg_pre * g * y
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
 
 
-class RNNCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        ctx.set_materialize_grads(False)
-        ctx.plain = bias_ih is None and bias_hh is None
-        if ctx.plain:
-            y, x, h, weight_ih, weight_hh = _plain_forward(x, h, weight_ih, weight_hh)
-            ctx.save_for_backward(x, h, weight_ih, weight_hh, y)
-            ctx.numbers = ()
-            return (y,)
-        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(result.x, result.h, result.weight_ih, result.weight_hh, result.y)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 6
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                RNNCellGradient, ctx.plain, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            if ctx.plain:
-                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-            else:
-                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (
-            gradients[0],
-            gradients[1],
-            gradients[2],
-            gradients[3],
-            gradients[4] if ctx.needs_input_grad[4] else None,
-            gradients[5] if ctx.needs_input_grad[5] else None,
-        )
-
-
-class RNNCellGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plain, needs, numbers, dy, *saved):
-        if plain:
-            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        plain, _, numbers, dy, *saved = inputs
-        ctx.plain = plain
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        if ctx.plain:
-            gradients = _plain_behind(
-                vectors[0],
-                vectors[1],
-                vectors[2],
-                vectors[3],
-                dy, *saved, *ctx.numbers,
-                needs=ctx.needs_input_grad[3 :],
-            )
-        else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
-        return (None, None, None, *gradients)
-
-
-class RNNCellTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, h, weight_ih, weight_hh, _, _ = inputs
-        y, = outputs
-        ctx.save_for_backward(x, h, weight_ih, weight_hh, y)
-        ctx.numbers = ()
-        ctx.plain = False
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return RNNCellFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " rnn_cell_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "rnn_cell", rnn_cell_forward, (_forward, _backward, _behind), optional="bias_ih bias_hh",
+    made="bias_ih bias_hh", plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
 )
 
 

@@ -53,13 +53,7 @@ def sigmoid(x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return sigmoid_forward(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
-    if _runtime.transforms_active():
-        apply = SigmoidTransformed.apply
-    else:
-        apply = SigmoidFunction.apply
-    y = apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -99,11 +93,11 @@ def sigmoid_backward(dy: Tensor, y: Tensor) -> SigmoidGradients:
     dy, y = _runtime.single(dy, y)
     if len(N_dims) != 1:
         dy, y = _runtime.merged(0, 0, dy, y)
-    result = _backward(dy, y)
+    result = _backward(dy, y, _pair.rule.every)
     return SigmoidGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, y) -> SigmoidGradients:
+def _backward(dy, y, needs) -> SigmoidGradients:
     dx = torch.ops.aten.sigmoid_backward(dy, y)
     return SigmoidGradients(dx)
 
@@ -176,8 +170,8 @@ def sigmoid_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SigmoidSecond:
     v_x, g, y = _runtime.single(v_x, g, y)
     if len(N_dims) != 1:
         v_x, g, y = _runtime.merged(0, 0, v_x, g, y)
-    v_y, c_y = _behind(v_x, g, y, (True,) * 2)
-    dx, = _backward(c_y, y)
+    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
+    dx, = _backward(c_y, y, _pair.rule.every)
     return SigmoidSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
@@ -188,91 +182,14 @@ def _behind(v_x, g, y, needs) -> tuple:
     v_y = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
-    if needs[0]:
+    if needs.g:
         v_y = torch.ops.aten.sigmoid_backward(v_x, y)
-    if needs[1]:
+    if needs.y:
         c_y = g * v_x * (1 - 2 * y)
     return (v_y, c_y)
 
 
-class SigmoidFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(result.y)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 1
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                SigmoidGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0],)
-
-
-class SigmoidGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class SigmoidTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        result = _forward(x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        y, = outputs
-        ctx.save_for_backward(y)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return SigmoidFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " sigmoid_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("sigmoid", sigmoid_forward, (_forward, _backward, _behind))
 
 
 def _arguments(x) -> tuple:

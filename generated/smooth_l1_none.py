@@ -63,13 +63,7 @@ def smooth_l1_none(x: Tensor, target: Tensor, beta: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return smooth_l1_none_atoms(x, target, beta).losses.to(x.dtype)
     dtype, N_dims, x, target, beta = _arguments(x, target, beta)
-    if _runtime.transforms_active():
-        apply = SmoothL1NoneTransformed.apply
-    else:
-        apply = SmoothL1NoneFunction.apply
-    losses = apply(x, target, beta)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _pair(x, target, beta)
     losses = _runtime.restored(losses, 0, N_dims)
     return losses if losses.dtype == dtype else losses.to(dtype)
 
@@ -131,7 +125,7 @@ def smooth_l1_none_backward(
         beta = _inputs.number("beta", beta)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_none: beta must be at least 0, got {beta}")
-    result = _backward(dlosses, x, target, beta, (True,) * 3)
+    result = _backward(dlosses, x, target, beta, _pair.rule.every)
     return SmoothL1NoneGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -150,7 +144,7 @@ def _backward(dlosses, x, target, beta, needs) -> SmoothL1NoneGradients:
             x_minus_target / beta,
         )
     )
-    if needs[1]:
+    if needs.target:
         dtarget = -dx
     return SmoothL1NoneGradients(dx, dtarget)
 
@@ -271,7 +265,7 @@ def smooth_l1_none_double_backward(
         beta = _inputs.number("beta", beta)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_none: beta must be at least 0, got {beta}")
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, beta, (True,) * 3)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, beta, _pair.rule.every_behind)
     return SmoothL1NoneSecond(
         _runtime.restored(v_losses, 0, N_dims).to(dtype),
         _runtime.restored(c_x, 0, N_dims).to(dtype),
@@ -289,99 +283,21 @@ def _behind(v_x, v_target, g, x, target, beta, needs) -> tuple:
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
     dg_x = v_x - v_target
-    if needs[0]:
+    if needs.g:
         v_losses = dg_x * torch.where(
             abs_target_minus_x >= beta,
             -torch.sign(target_minus_x),
             -target_minus_x / beta,
         )
-    if needs[2] or needs[1]:
+    if needs.target or needs.x:
         c_target = torch.ops.aten.threshold_backward(-dg_x * g / beta, beta - abs_target_minus_x, 0)
-    if needs[1]:
+    if needs.x:
         c_x = -c_target
     return (v_losses, c_x, c_target)
 
 
-class SmoothL1NoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target, beta):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target, beta)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = (result.beta,)
-        return (result.losses,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        saved = ctx.saved_tensors
-        if dlosses is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dlosses):
-            gradients = _runtime.applied(
-                SmoothL1NoneGradient, ctx.needs_input_grad, ctx.numbers, dlosses, *saved,
-            )
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None)
-
-
-class SmoothL1NoneGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dlosses, *saved):
-        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dlosses, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dlosses, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(
-            *vectors, dlosses, *saved, *ctx.numbers,
-            needs=ctx.needs_input_grad[2 :],
-        )
-        return (None, None, *gradients)
-
-
-class SmoothL1NoneTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target, beta):
-        result = _forward(x, target, beta)
-        return (result.losses,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target, beta = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = (beta,)
-
-    @staticmethod
-    def backward(ctx, dlosses, *cotangents):
-        return SmoothL1NoneFunction.backward(ctx, dlosses, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " smooth_l1_none_atoms(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "smooth_l1_none", smooth_l1_none_atoms, (_forward, _backward, _behind), numbers="beta",
 )
 
 

@@ -64,13 +64,7 @@ def smooth_l1_sum(x: Tensor, target: Tensor, beta: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return smooth_l1_sum_atoms(x, target, beta).loss.to(x.dtype)
     dtype, _, x, target, beta = _arguments(x, target, beta)
-    if _runtime.transforms_active():
-        apply = SmoothL1SumTransformed.apply
-    else:
-        apply = SmoothL1SumFunction.apply
-    loss = apply(x, target, beta)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    loss = _pair(x, target, beta)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -131,7 +125,7 @@ def smooth_l1_sum_backward(
         beta = _inputs.number("beta", beta)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_sum: beta must be at least 0, got {beta}")
-    result = _backward(dloss, x, target, beta, (True,) * 3)
+    result = _backward(dloss, x, target, beta, _pair.rule.every)
     return SmoothL1SumGradients(
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
         _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
@@ -150,7 +144,7 @@ def _backward(dloss, x, target, beta, needs) -> SmoothL1SumGradients:
             x_minus_target / beta,
         )
     )
-    if needs[1]:
+    if needs.target:
         dtarget = -dx
     return SmoothL1SumGradients(dx, dtarget)
 
@@ -278,7 +272,7 @@ def smooth_l1_sum_double_backward(
         beta = _inputs.number("beta", beta)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_sum: beta must be at least 0, got {beta}")
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, beta, (True,) * 3)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, beta, _pair.rule.every_behind)
     return SmoothL1SumSecond(
         v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
         _runtime.restored(c_target, 0, N_dims).to(dtype),
@@ -294,7 +288,7 @@ def _behind(v_x, v_target, g, x, target, beta, needs) -> tuple:
         v_target = g.new_full((), 0).expand(N)
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
-    if needs[0]:
+    if needs.g:
         v_loss = (
             torch.where(
                 abs_target_minus_x >= beta,
@@ -302,94 +296,19 @@ def _behind(v_x, v_target, g, x, target, beta, needs) -> tuple:
                 -target_minus_x / beta,
             ) * (v_x - v_target)
         ).sum()
-    if needs[1] or needs[2]:
+    if needs.x or needs.target:
         c_x = torch.ops.aten.threshold_backward(
             -g / beta * (v_target - v_x),
             beta - abs_target_minus_x,
             0,
         )
-    if needs[2]:
+    if needs.target:
         c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
-class SmoothL1SumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, target, beta):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target, beta)
-        ctx.save_for_backward(result.x, result.target)
-        ctx.numbers = (result.beta,)
-        return (result.loss,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if dloss is None:
-            return (None,) * 3
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                SmoothL1SumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1], None)
-
-
-class SmoothL1SumGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class SmoothL1SumTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, target, beta):
-        result = _forward(x, target, beta)
-        return (result.loss,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, target, beta = inputs
-        ctx.save_for_backward(x, target)
-        ctx.numbers = (beta,)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return SmoothL1SumFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " smooth_l1_sum_atoms(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "smooth_l1_sum", smooth_l1_sum_atoms, (_forward, _backward, _behind), numbers="beta",
 )
 
 

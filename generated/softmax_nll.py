@@ -60,17 +60,11 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return softmax_nll_forward(logits, labels).loss.to(logits.dtype)
     dtype, logits, labels = _arguments(logits, labels)
-    if _runtime.transforms_active():
-        apply = SoftmaxNLLTransformed.apply
-    else:
-        apply = SoftmaxNLLFunction.apply
     try:
-        loss = apply(logits, labels)[0]
+        loss = _pair(logits, labels)
     except (IndexError, RuntimeError):
         _inputs.in_range("labels", labels, logits.shape[1])
         raise
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
 
 
@@ -128,11 +122,11 @@ def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> Softma
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
     _inputs.in_range("labels", labels, probs.shape[1])
-    result = _backward(dloss, labels, probs)
+    result = _backward(dloss, labels, probs, _pair.rule.every)
     return SoftmaxNLLGradients(result.dlogits.to(dtype))
 
 
-def _backward(dloss, labels, probs) -> SoftmaxNLLGradients:
+def _backward(dloss, labels, probs, needs) -> SoftmaxNLLGradients:
     N = labels.shape[0]
     dlogits = dloss / N * probs
     dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
@@ -289,8 +283,8 @@ def softmax_nll_double_backward(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
     _inputs.in_range("labels", labels, v_logits.shape[1])
-    v_loss, _, c_probs = _behind(v_logits, g, labels, probs, (True,) * 3)
-    dlogits, = _pullback(None, c_probs, labels, probs)
+    v_loss, _, c_probs = _behind(v_logits, g, labels, probs, _pair.rule.every_behind)
+    dlogits, = _pullback(None, c_probs, labels, probs, _pair.rule.every)
     return SoftmaxNLLSecond(v_loss.to(dtype), dlogits.to(dtype))
 
 
@@ -300,14 +294,14 @@ def _behind(v_logits, g, labels, probs, needs) -> tuple:
     v_loss = c_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if needs[0]:
+    if needs.g:
         v_loss = (v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype))).sum() / N
-    if needs[2]:
+    if needs.probs:
         c_probs = g / N * v_logits
     return (v_loss, None, c_probs)
 
 
-def _pullback(c_loss, c_probs, labels, probs) -> tuple:
+def _pullback(c_loss, c_probs, labels, probs, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     if c_loss is None:
@@ -319,89 +313,7 @@ def _pullback(c_loss, c_probs, labels, probs) -> tuple:
     return (dlogits,)
 
 
-class SoftmaxNLLFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, logits, labels):
-        ctx.set_materialize_grads(False)
-        result = _forward(logits, labels)
-        ctx.save_for_backward(result.labels, result.probs)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.loss,)
-        return (result.loss, result.probs)
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
-        elif dloss is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dloss):
-            gradients = _runtime.applied(
-                SoftmaxNLLGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved,
-            )
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class SoftmaxNLLGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dloss, *saved):
-        gradients = _backward(dloss, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dloss, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dloss, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class SoftmaxNLLTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits, labels):
-        result = _forward(logits, labels)
-        return (result.loss, result.probs)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, labels = inputs
-        _, probs = outputs
-        ctx.save_for_backward(labels, probs)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dloss, *cotangents):
-        return SoftmaxNLLFunction.backward(ctx, dloss, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " softmax_nll_forward(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("softmax_nll", softmax_nll_forward, (_forward, _backward, _behind, _pullback))
 
 
 def _arguments(logits, labels) -> tuple:

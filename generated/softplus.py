@@ -57,13 +57,7 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return softplus_forward(x, beta).y.to(x.dtype)
     dtype, N_dims, x, beta = _arguments(x, beta)
-    if _runtime.transforms_active():
-        apply = SoftplusTransformed.apply
-    else:
-        apply = SoftplusFunction.apply
-    y = apply(x, beta)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, beta)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -112,11 +106,11 @@ def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> SoftplusGradients:
         beta = _inputs.number("beta", beta)
     if not beta > 0:
         raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    result = _backward(dy, x, beta)
+    result = _backward(dy, x, beta, _pair.rule.every)
     return SoftplusGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, x, beta) -> SoftplusGradients:
+def _backward(dy, x, beta, needs) -> SoftplusGradients:
     dx = dy * torch.sigmoid(beta * x)
     return SoftplusGradients(dx)
 
@@ -198,7 +192,7 @@ def softplus_double_backward(v_x: Tensor, g: Tensor, x: Tensor, beta: float) -> 
         beta = _inputs.number("beta", beta)
     if not beta > 0:
         raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    v_y, c_x = _behind(v_x, g, x, beta, (True,) * 2)
+    v_y, c_x = _behind(v_x, g, x, beta, _pair.rule.every_behind)
     return SoftplusSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
     )
@@ -210,91 +204,14 @@ def _behind(v_x, g, x, beta, needs) -> tuple:
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     g_x_inverse = torch.sigmoid(beta * x)
-    if needs[0]:
+    if needs.g:
         v_y = g_x_inverse * v_x
-    if needs[1]:
+    if needs.x:
         c_x = torch.ops.aten.sigmoid_backward(beta * g * v_x, g_x_inverse)
     return (v_y, c_x)
 
 
-class SoftplusFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, beta):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, beta)
-        ctx.save_for_backward(result.x)
-        ctx.numbers = (result.beta,)
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                SoftplusGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class SoftplusGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class SoftplusTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, beta):
-        result = _forward(x, beta)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        x, beta = inputs
-        ctx.save_for_backward(x)
-        ctx.numbers = (beta,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return SoftplusFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " softplus_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("softplus", softplus_forward, (_forward, _backward, _behind), numbers="beta")
 
 
 def _arguments(x, beta) -> tuple:

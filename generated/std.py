@@ -68,13 +68,7 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return std_atoms(x, correction).y.to(x.dtype)
     dtype, N_dims, x, correction = _arguments(x, correction)
-    if _runtime.transforms_active():
-        apply = StdTransformed.apply
-    else:
-        apply = StdFunction.apply
-    y = apply(x, correction)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, correction)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -132,11 +126,11 @@ def std_backward(dy: Tensor, diff: Tensor, var: Tensor, correction: float) -> St
         correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    result = _backward(dy, diff, var, correction)
+    result = _backward(dy, diff, var, correction, _pair.rule.every)
     return StdGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, diff, var, correction) -> StdGradients:
+def _backward(dy, diff, var, correction, needs) -> StdGradients:
     C = diff.shape[1]
     dx = torch.where(
         var[:, None] <= 0,
@@ -263,8 +257,8 @@ def std_double_backward(
         correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    v_y, c_diff, c_var = _behind(v_x, g, diff, var, correction, (True,) * 3)
-    dx, = _pullback(None, c_diff, c_var, diff, var, correction)
+    v_y, c_diff, c_var = _behind(v_x, g, diff, var, correction, _pair.rule.every_behind)
+    dx, = _pullback(None, c_diff, c_var, diff, var, correction, _pair.rule.every)
     return StdSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
@@ -276,16 +270,16 @@ def _behind(v_x, g, diff, var, correction, needs) -> tuple:
     v_y = c_diff = c_var = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[0] or needs[2]:
+    if needs.g or needs.var:
         sum_diff_v_x = (diff * v_x).sum(1)
     var_up_to_0 = var <= 0
-    if needs[0] or needs[1]:
+    if needs.g or needs.diff:
         choice_var = torch.where(var_up_to_0, 0, torch.where(var_up_to_0, 1, var) ** -0.5)
-    if needs[0]:
+    if needs.g:
         v_y = choice_var * sum_diff_v_x / (C - correction)
-    if needs[1]:
+    if needs.diff:
         c_diff = choice_var[:, None] * g[:, None] / (C - correction) * v_x
-    if needs[2]:
+    if needs.var:
         c_var = -torch.where(
             var_up_to_0, 0,
             sum_diff_v_x * g / 2 / torch.where(var_up_to_0, 1, var) ** 1.5 / (C - correction),
@@ -293,7 +287,7 @@ def _behind(v_x, g, diff, var, correction, needs) -> tuple:
     return (v_y, c_diff, c_var)
 
 
-def _pullback(c_y, c_diff, c_var, diff, var, correction) -> tuple:
+def _pullback(c_y, c_diff, c_var, diff, var, correction, needs) -> tuple:
     N = diff.shape[0]
     C = diff.shape[1]
     if c_y is None:
@@ -318,86 +312,8 @@ def _pullback(c_y, c_diff, c_var, diff, var, correction) -> tuple:
     return (dx,)
 
 
-class StdFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, correction):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, correction)
-        ctx.save_for_backward(result.diff, result.var)
-        ctx.numbers = (result.correction,)
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.diff, result.var)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
-        elif dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(StdGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class StdGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class StdTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, correction):
-        result = _forward(x, correction)
-        return (result.y, result.diff, result.var)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, correction = inputs
-        _, diff, var = outputs
-        ctx.save_for_backward(diff, var)
-        ctx.numbers = (correction,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return StdFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " std_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "std", std_atoms, (_forward, _backward, _behind, _pullback), numbers="correction",
 )
 
 

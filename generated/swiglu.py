@@ -58,13 +58,7 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return swiglu_forward(gate, x).y.to(gate.dtype)
     dtype, N_dims, gate, x = _arguments(gate, x)
-    if _runtime.transforms_active():
-        apply = SwigluTransformed.apply
-    else:
-        apply = SwigluFunction.apply
-    y = apply(gate, x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(gate, x)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -113,7 +107,7 @@ def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> SwigluGradients:
     dy, gate, x = _runtime.single(dy, gate, x)
     if len(N_dims) != 1:
         dy, gate, x = _runtime.merged(0, 0, dy, gate, x)
-    result = _backward(dy, gate, x, (True,) * 2)
+    result = _backward(dy, gate, x, _pair.rule.every)
     return SwigluGradients(
         _runtime.restored(result.dgate, 0, N_dims).to(dtype),
         _runtime.restored(result.dx, 0, N_dims).to(dtype),
@@ -123,9 +117,9 @@ def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> SwigluGradients:
 def _backward(dy, gate, x, needs) -> SwigluGradients:
     dgate = dx = None
     s = torch.sigmoid(gate)
-    if needs[0]:
+    if needs.gate:
         dgate = dy * s * x * (gate * (1 - s) + 1)
-    if needs[1]:
+    if needs.x:
         dx = dy * s * gate
     return SwigluGradients(dgate, dx)
 
@@ -228,7 +222,7 @@ def swiglu_double_backward(
     v_gate, v_x, g, gate, x = _runtime.single(v_gate, v_x, g, gate, x)
     if len(N_dims) != 1:
         v_gate, v_x, g, gate, x = _runtime.merged(0, 0, v_gate, v_x, g, gate, x)
-    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, (True,) * 3)
+    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, _pair.rule.every_behind)
     return SwigluSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_gate, 0, N_dims).to(dtype),
         _runtime.restored(c_x, 0, N_dims).to(dtype),
@@ -240,15 +234,15 @@ def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
     v_y = c_gate = c_x = None
     if v_gate is None:
         v_gate = g.new_full((), 0).expand(N)
-    if needs[0] or needs[1]:
+    if needs.g or needs.gate:
         if v_x is None:
             v_x = g.new_full((), 0).expand(N)
     s = torch.sigmoid(gate)
     one_minus_s = 1 - s
     g_gate_term_2 = gate * one_minus_s + 1
-    if needs[0]:
+    if needs.g:
         v_y = s * torch.addcmul(gate * v_x, g_gate_term_2 * v_gate, x)
-    if needs[1]:
+    if needs.gate:
         c_gate = s * g * torch.addcmul(
             v_x, one_minus_s,
             torch.addcmul(
@@ -257,89 +251,12 @@ def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
                 torch.addcmul(g_gate_term_2, s, gate, value=-1),
             ),
         )
-    if needs[2]:
+    if needs.x:
         c_x = g_gate_term_2 * s * g * v_gate
     return (v_y, c_gate, c_x)
 
 
-class SwigluFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, gate, x):
-        ctx.set_materialize_grads(False)
-        result = _forward(gate, x)
-        ctx.save_for_backward(result.gate, result.x)
-        ctx.numbers = ()
-        return (result.y,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(
-                SwigluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved,
-            )
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class SwigluGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class SwigluTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(gate, x):
-        result = _forward(gate, x)
-        return (result.y,)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        gate, x = inputs
-        ctx.save_for_backward(gate, x)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return SwigluFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " swiglu_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("swiglu", swiglu_forward, (_forward, _backward, _behind))
 
 
 def _arguments(gate, x) -> tuple:

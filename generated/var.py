@@ -61,13 +61,7 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
     if _runtime.in_plain_torch():
         return var_forward(x, correction).y.to(x.dtype)
     dtype, N_dims, x, correction = _arguments(x, correction)
-    if _runtime.transforms_active():
-        apply = VarTransformed.apply
-    else:
-        apply = VarFunction.apply
-    y = apply(x, correction)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _pair(x, correction)
     y = _runtime.restored(y, 0, N_dims)
     return y if y.dtype == dtype else y.to(dtype)
 
@@ -122,11 +116,11 @@ def var_backward(dy: Tensor, diff: Tensor, correction: float) -> VarGradients:
         correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    result = _backward(dy, diff, correction)
+    result = _backward(dy, diff, correction, _pair.rule.every)
     return VarGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
 
 
-def _backward(dy, diff, correction) -> VarGradients:
+def _backward(dy, diff, correction, needs) -> VarGradients:
     C = diff.shape[1]
     dx = 2 * dy[:, None] / (C - correction) * diff
     return VarGradients(dx)
@@ -235,8 +229,8 @@ def var_double_backward(v_x: Tensor, g: Tensor, diff: Tensor, correction: float)
         correction = _inputs.number("correction", correction)
     if not correction < C:
         raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    v_y, c_diff = _behind(v_x, g, diff, correction, (True,) * 2)
-    dx, = _pullback(None, c_diff, diff, correction)
+    v_y, c_diff = _behind(v_x, g, diff, correction, _pair.rule.every_behind)
+    dx, = _pullback(None, c_diff, diff, correction, _pair.rule.every)
     return VarSecond(
         _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
     )
@@ -248,14 +242,14 @@ def _behind(v_x, g, diff, correction, needs) -> tuple:
     v_y = c_diff = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if needs[0]:
+    if needs.g:
         v_y = 2 * (diff * v_x).sum(1) / (C - correction)
-    if needs[1]:
+    if needs.diff:
         c_diff = 2 * g[:, None] / (C - correction) * v_x
     return (v_y, c_diff)
 
 
-def _pullback(c_y, c_diff, diff, correction) -> tuple:
+def _pullback(c_y, c_diff, diff, correction, needs) -> tuple:
     N = diff.shape[0]
     C = diff.shape[1]
     if c_y is None:
@@ -270,86 +264,8 @@ def _pullback(c_y, c_diff, diff, correction) -> tuple:
     return (dx,)
 
 
-class VarFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, x, correction):
-        ctx.set_materialize_grads(False)
-        result = _forward(x, correction)
-        ctx.save_for_backward(result.diff)
-        ctx.numbers = (result.correction,)
-        if torch.compiler.is_compiling():
-            return (result.y,)
-        return (result.y, result.diff)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
-        elif dy is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dy):
-            gradients = _runtime.applied(VarGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        return (gradients[0], None)
-
-
-class VarGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dy, *saved):
-        gradients = _backward(dy, *saved, *numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dy, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dy, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class VarTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, correction):
-        result = _forward(x, correction)
-        return (result.y, result.diff)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, correction = inputs
-        _, diff = outputs
-        ctx.save_for_backward(diff)
-        ctx.numbers = (correction,)
-
-    @staticmethod
-    def backward(ctx, dy, *cotangents):
-        return VarFunction.backward(ctx, dy, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " var_forward(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
+_pair = _runtime.Pair(
+    "var", var_forward, (_forward, _backward, _behind, _pullback), numbers="correction",
 )
 
 

@@ -68,13 +68,7 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
     if _runtime.in_plain_torch():
         return weight_norm_forward(v, g).w.to(v.dtype)
     dtype, K_dims, v, g = _arguments(v, g)
-    if _runtime.transforms_active():
-        apply = WeightNormTransformed.apply
-    else:
-        apply = WeightNormFunction.apply
-    w = apply(v, g)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        w = torch.ops.gradform.once(w, _REFUSAL)
+    w = _pair(v, g)
     w = _runtime.restored(w, 1, K_dims)
     return w if w.dtype == dtype else w.to(dtype)
 
@@ -124,7 +118,7 @@ def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Weig
     dw, v, g, norm = _runtime.single(dw, v, g, norm)
     if len(K_dims) != 1:
         dw, v, norm = _runtime.merged(1, 0, dw, v, norm)
-    result = _backward(dw, v, g, norm, (True,) * 2)
+    result = _backward(dw, v, g, norm, _pair.rule.every)
     return WeightNormGradients(
         _runtime.restored(result.dv, 1, K_dims).to(dtype), result.dg.to(dtype),
     )
@@ -133,7 +127,7 @@ def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Weig
 def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
     dv = None
     dg = (dw * v).sum(1) / norm[:, 0]
-    if needs[0]:
+    if needs.v:
         dv = g[:, None] / norm * torch.addcmul(dw, dg[:, None] / norm, v, value=-1)
     return WeightNormGradients(dv, dg)
 
@@ -233,8 +227,8 @@ def weight_norm_double_backward(
     v_v, v_g, g_2, v, g, norm = _runtime.single(v_v, v_g, g_2, v, g, norm)
     if len(K_dims) != 1:
         v_v, g_2, v, norm = _runtime.merged(1, 0, v_v, g_2, v, norm)
-    v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm, (True,) * 4)
-    dv, dg = _pullback(None, c_norm, v, g, norm, (True,) * 2)
+    v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm, _pair.rule.every_behind)
+    dv, dg = _pullback(None, c_norm, v, g, norm, _pair.rule.every)
     dv = dv + c_v
     dg = dg + c_g
     return WeightNormSecond(
@@ -249,31 +243,31 @@ def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
     v_w = c_v = c_g = c_norm = None
     if v_v is None:
         v_v = g_2.new_full((), 0).expand(H, K)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.g_2 or needs.v or needs.norm:
         if v_g is None:
             v_g = g_2.new_full((), 0).expand(H)
-    if needs[1] or needs[2] or needs[3]:
+    if needs.v or needs.g or needs.norm:
         g_g = (g_2 * v).sum(1, keepdim=True) / norm
         g_v_term = g_g / norm
-    if needs[2] or needs[3]:
+    if needs.g or needs.norm:
         sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
-    if needs[0] or needs[1] or needs[3]:
+    if needs.g_2 or needs.v or needs.norm:
         sum_v_v_v = (v * v_v).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.g_2:
         v_w = torch.addcmul(
             g[:, None] / norm * v_v,
             (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
             v,
         )
-    if needs[1]:
+    if needs.v:
         c_v = torch.addcmul(
             (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm * g_2,
             g[:, None] * g_v_term / norm,
             v_v, value=-1,
         )
-    if needs[2]:
+    if needs.g:
         c_g = sum_g_v_term_3_v_v
-    if needs[3]:
+    if needs.norm:
         c_norm = torch.addcmul(
             g[:, None] * (2 * sum_v_v_v * g_v_term / norm - sum_g_v_term_3_v_v[:, None]) / norm,
             g_v_term,
@@ -289,100 +283,18 @@ def _pullback(c_w, c_norm, v, g, norm, needs) -> tuple:
     dv = dg = None
     if c_w is None:
         c_w = v.new_full((), 0).expand(H, K)
-    if needs[0]:
+    if needs.v:
         if c_norm is None:
             c_norm = v.new_full((), 0).expand(H, 1)
     sum_c_w_v = (c_w * v).sum(1, keepdim=True)
-    if needs[0]:
+    if needs.v:
         dv = torch.addcmul(g[:, None] * c_w, c_norm - sum_c_w_v * g[:, None] / norm ** 2, v) / norm
-    if needs[1]:
+    if needs.g:
         dg = sum_c_w_v[:, 0] / norm[:, 0]
     return (dv, dg)
 
 
-class WeightNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
-    are saved are outputs too: they have a gradient where the backward is differentiated.
-    """
-
-    @staticmethod
-    def forward(ctx, v, g):
-        ctx.set_materialize_grads(False)
-        result = _forward(v, g)
-        ctx.save_for_backward(result.v, result.g, result.norm)
-        ctx.numbers = ()
-        if torch.compiler.is_compiling():
-            return (result.w,)
-        return (result.w, result.norm)
-
-    @staticmethod
-    def backward(ctx, dw, *cotangents):
-        saved = ctx.saved_tensors
-        if any(c is not None for c in cotangents):
-            gradients = _pullback(dw, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        elif dw is None:
-            return (None,) * 2
-        elif torch.is_grad_enabled() and not _runtime.in_plain_torch(dw):
-            gradients = _runtime.applied(
-                WeightNormGradient, ctx.needs_input_grad, ctx.numbers, dw, *saved,
-            )
-        else:
-            gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        return (gradients[0], gradients[1])
-
-
-class WeightNormGradient(torch.autograd.Function):
-    """The closed form where it is differentiated again."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(needs, numbers, dw, *saved):
-        gradients = _backward(dw, *saved, *numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        _, numbers, dw, *saved = inputs
-        ctx.numbers = numbers
-        ctx.save_for_backward(dw, *saved)
-
-    @staticmethod
-    def backward(ctx, *vectors):
-        dw, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
-        return (None, None, *gradients)
-
-
-class WeightNormTransformed(torch.autograd.Function):
-    """The pair for torch.func, which sets the context up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(v, g):
-        result = _forward(v, g)
-        return (result.w, result.norm)
-
-    @staticmethod
-    def setup_context(ctx, inputs, outputs):
-        ctx.set_materialize_grads(False)
-        v, g = inputs
-        _, norm = outputs
-        ctx.save_for_backward(v, g, norm)
-        ctx.numbers = ()
-
-    @staticmethod
-    def backward(ctx, dw, *cotangents):
-        return WeightNormFunction.backward(ctx, dw, *cotangents)
-
-
-_REFUSAL = (
-    f"{_inputs.name}: a gradient of it is differentiated again where that cannot be done;"
-    " weight_norm_forward(...).w is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
+_pair = _runtime.Pair("weight_norm", weight_norm_forward, (_forward, _backward, _behind, _pullback))
 
 
 def _arguments(v, g) -> tuple:

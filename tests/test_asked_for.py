@@ -55,27 +55,25 @@ def watched(function, seen):
 def test_what_nobody_asks_for_is_not_computed(emitted, monkeypatch):
     """The lines of the backward that only other gradients need do not run."""
     arguments, seen = emitted.arguments(), []
-    for name in ("_backward", "_plain_backward"):
-        inner = getattr(emitted.module, name, None)
-        if inner is not None:
-            monkeypatch.setattr(emitted.module, name, watched(inner, seen))
+    pair = emitted.module._pair
+    for rule in filter(None, (pair.rule, pair.plain)):
+        monkeypatch.setattr(rule, "backward", watched(rule.backward, seen))
     for asked in emitted.inputs:
         seen.clear()
         gradients(emitted, (asked,), arguments)
         (computed,) = seen
-        there = {n for n, g in zip(emitted.inputs, computed, strict=True) if g is not None}
+        there = {n for n in emitted.inputs if getattr(computed, f"d{n}") is not None}
         assert asked in there and not there & (alone_in(emitted) - {asked})
 
 
 def alone_in(emitted) -> set[str]:
     """The inputs whose gradients stand under a question for themselves alone."""
     lines = inspect.getsource(emitted.module._backward).split("\n")
-    names = list(inspect.signature(emitted.function).parameters)
     found, under = set(), None
     for line in lines:
-        question = re.fullmatch(r"    if needs\[(\d+)\]:", line)
+        question = re.fullmatch(r"    if needs\.(\w+):", line)
         if question is not None:
-            under = names[int(question[1])]
+            under = question[1]
         elif not line.startswith("        "):
             under = None
         elif under is not None and line.strip().startswith(f"d{under} = "):
@@ -124,7 +122,7 @@ def test_the_short_pair_computes_what_the_whole_does(emitted, monkeypatch):
         t.name: torch.full(tuple(emitted.arguments()[t.name].shape), float(n), dtype=torch.float64)
         for t, n in emitted.definition.optional
     }
-    monkeypatch.setattr(emitted.module, "_plain_forward", None)  # not to be called
+    monkeypatch.setattr(emitted.module._pair.plain, "forward", None)  # not to be called
     whole = arguments | given
     torch.testing.assert_close(emitted.function(**whole), value, rtol=1e-12, atol=1e-12)
     for name, gradient in gradients(emitted, asked, whole).items():
@@ -136,14 +134,14 @@ def test_the_short_pair_is_called_where_nothing_is_passed(emitted, monkeypatch):
     def called(*_):
         raise ZeroDivisionError("the short one")
 
-    monkeypatch.setattr(emitted.module, "_plain_forward", called)
+    monkeypatch.setattr(emitted.module._pair.plain, "forward", called)
     with pytest.raises(ZeroDivisionError, match="the short one"):
         emitted.function(**required(emitted))
 
 
 def test_an_ignored_label_takes_the_whole_pair(monkeypatch):
     (emitted,) = (e for e in EVERYTHING if str(e) == "cross_entropy")
-    monkeypatch.setattr(emitted.module, "_plain_forward", None)
+    monkeypatch.setattr(emitted.module._pair.plain, "forward", None)
     logits, labels = torch.randn(4, 3), torch.tensor([0, -100, 2, 1])
     expected = torch.nn.functional.cross_entropy(logits, labels)
     torch.testing.assert_close(emitted.function(logits, labels), expected)

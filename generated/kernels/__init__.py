@@ -68,6 +68,11 @@ def _replace(name: str, target: str) -> None:
         return
     original = wrapper._of
     chosen = wrapper if target == "cpp" else original
-    for function in vars(original):
-        if function != "module":
-            setattr(original.module, function, getattr(chosen, function))
+    module, pair = original.module, original.module._pair
+    for function in vars(original).keys() - {"module"}:
+        if function == "function":
+            pair.function = chosen.function
+            continue
+        rule = pair.plain if function.startswith("_plain") else pair.rule
+        setattr(rule, function.rpartition("_")[2], getattr(chosen, function))
+        setattr(module, function, getattr(chosen, function))

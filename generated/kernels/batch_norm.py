@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "2e5a1f75f016b97b6bd842d27ad9dbad208907d8e0aeab289fea775f06d61eb2",
-    ("_forward", "_backward", "BatchNormFunction"),
+    "47d02f8f0ca53382df6495c5cfd240408788d5ad91c13658d008f3a9df3bfae3",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 2, 1),
@@ -54,7 +54,7 @@ def _forward(x, gain, bias, eps) -> BatchNormForward:
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x and needs.gain and needs.bias):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     N = dy.shape[0]
@@ -206,8 +206,8 @@ def _takes_plain(x, gain, bias, eps) -> bool:
     return False
 
 
-BatchNormFunction = _KeepingLess(
-    _of.BatchNormFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     None,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "18aa5880c8a06368cd0065982410e019fd551704bc1c0934007818c45e76a682",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "BatchNormBiasedFunction"),
+    "bb349cb75c58dfef2e3609d866cb489b4d9ae9fee56fb89f9d88e0243016b1d0",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 3, 1),
@@ -61,7 +61,7 @@ def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
 def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x and needs.gain and needs.bias):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     N = dy.shape[0]
@@ -235,10 +235,10 @@ def _plain_forward(x, eps) -> tuple:
     return (xhat, inv_std)
 
 
-def _plain_backward(dy, inv_std, y) -> tuple:
+def _plain_backward(dy, inv_std, y, needs) -> tuple:
     if not _usable(dy, inv_std, y):
-        return _of._plain_backward(dy, inv_std, y)
-    _given = (dy, inv_std, y)
+        return _of._plain_backward(dy, inv_std, y, needs)
+    _given = (dy, inv_std, y, needs)
     N = dy.shape[0]
     S = dy.shape[2]
     C = dy.shape[1]
@@ -250,15 +250,15 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     )
     if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None)
+    return (dx,)
 
 
 def _takes_plain(x, gain, bias, eps) -> bool:
     return gain is None and bias is None
 
 
-BatchNormBiasedFunction = _KeepingLess(
-    _of.BatchNormBiasedFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     None,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fcd889108298afdafbe656d16961a68861c7c2ce5cdf679640d9d39ff97becbd",
+    "f789f7fdd64964ebb535b0bd82230e07ac8e6f4bc8c3facf59e290c04fb09afc",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -131,15 +131,15 @@ def _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs):
 def _backward(dy, x, running_mean, gain, inv_std, needs) -> BatchNormEvaluationGradients:
     if not _usable(dy, x, running_mean, gain, inv_std):
         return _of._backward(dy, x, running_mean, gain, inv_std, needs)
-    if needs[0] and not needs[3] and not needs[4]:
+    if needs.x and not needs.gain and not needs.bias:
         return _backward_of_dx(dy, x, running_mean, gain, inv_std, needs)
-    if not needs[0] and needs[3] and not needs[4]:
+    if not needs.x and needs.gain and not needs.bias:
         return _backward_of_dgain(dy, x, running_mean, gain, inv_std, needs)
-    if not needs[0] and not needs[3] and needs[4]:
+    if not needs.x and not needs.gain and needs.bias:
         return _backward_of_dbias(dy, x, running_mean, gain, inv_std, needs)
-    if not needs[0] and needs[3] and needs[4]:
+    if not needs.x and needs.gain and needs.bias:
         return _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs)
-    if not (needs[0] and needs[3] and needs[4]):
+    if not (needs.x and needs.gain and needs.bias):
         return _of._backward(dy, x, running_mean, gain, inv_std, needs)
     _given = (dy, x, running_mean, gain, inv_std, needs)
     C = dy.shape[1]
@@ -184,13 +184,13 @@ def _plain_forward(x, running_mean, running_var, eps) -> tuple:
     return (xhat, inv_std, S, N)
 
 
-def _plain_backward(dy, inv_std, S, N) -> tuple:
+def _plain_backward(dy, inv_std, S, N, needs) -> tuple:
     if not _usable(dy, inv_std):
-        return _of._plain_backward(dy, inv_std, S, N)
-    _given = (dy, inv_std, S, N)
+        return _of._plain_backward(dy, inv_std, S, N, needs)
+    _given = (dy, inv_std, S, N, needs)
     C = dy.shape[1]
     dx = dy.new_empty(N, C, S)
     _done = _run("plain_backward", (dy.contiguous(), inv_std.contiguous(), dx), (C, N, S))
     if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None)
+    return (dx,)

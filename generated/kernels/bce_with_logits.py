@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "043adf7e612977c9bec966bfa89d11d74f0612731f07d375d85b7ac1faa4936d",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsFunction"),
+    "9382c385023a4de19ff0afec7bba8fed024ad554a61241c46565746ca7594a40",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
@@ -111,11 +111,11 @@ def _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs):
 def _backward(dloss, logits, target, weight, pos_weight, needs) -> BCEWithLogitsGradients:
     if not _usable(dloss, logits, target, weight, pos_weight):
         return _of._backward(dloss, logits, target, weight, pos_weight, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dloss, logits, target, weight, pos_weight, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dloss, logits, target, weight, pos_weight, needs)
     _given = (dloss, logits, target, weight, pos_weight, needs)
     N = logits.shape[0]
@@ -261,11 +261,11 @@ def _plain_backward_of_dtarget(dloss, logits, target, needs):
 def _plain_backward(dloss, logits, target, needs) -> tuple:
     if not _usable(dloss, logits, target):
         return _of._plain_backward(dloss, logits, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _plain_backward_of_dlogits(dloss, logits, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _plain_backward_of_dtarget(dloss, logits, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._plain_backward(dloss, logits, target, needs)
     _given = (dloss, logits, target, needs)
     N = logits.shape[0]
@@ -332,8 +332,8 @@ def _takes_plain(logits, target, weight, pos_weight) -> bool:
     return weight is None and pos_weight is None
 
 
-BCEWithLogitsFunction = _AtOnce(
-    _of.BCEWithLogitsFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False): _loss_and_dlogits_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6e5b6bbdf991f65a42a3c794de6d50443843fa874f9be7d52bbe26d6a8f85b2b",
+    "d14d62e452061a28e1faa86f716c0c4227da730b281996e98abaa21da8be6a7f",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -104,11 +104,11 @@ def _backward_of_dtarget(dlosses, logits, target, weight, pos_weight, needs):
 def _backward(dlosses, logits, target, weight, pos_weight, needs) -> BCEWithLogitsNoneGradients:
     if not _usable(dlosses, logits, target, weight, pos_weight):
         return _of._backward(dlosses, logits, target, weight, pos_weight, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dlosses, logits, target, weight, pos_weight, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dlosses, logits, target, weight, pos_weight, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dlosses, logits, target, weight, pos_weight, needs)
     _given = (dlosses, logits, target, weight, pos_weight, needs)
     C = dlosses.shape[1]
@@ -178,11 +178,11 @@ def _plain_backward_of_dtarget(dlosses, logits, target, needs):
 def _plain_backward(dlosses, logits, target, needs) -> tuple:
     if not _usable(dlosses, logits, target):
         return _of._plain_backward(dlosses, logits, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _plain_backward_of_dlogits(dlosses, logits, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _plain_backward_of_dtarget(dlosses, logits, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._plain_backward(dlosses, logits, target, needs)
     _given = (dlosses, logits, target, needs)
     C = dlosses.shape[1]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d4b0b9a2b2eaee439a8b928aaeb1b1270d11bb748b97dcdd7cbbad12c9d566ae",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "BCEWithLogitsSumFunction"),
+    "90f6724947e4758c590c35e071f9018f5d3a7608689d8951d4ff14eb0aa0c457",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
@@ -111,11 +111,11 @@ def _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs):
 def _backward(dloss, logits, target, weight, pos_weight, needs) -> BCEWithLogitsSumGradients:
     if not _usable(dloss, logits, target, weight, pos_weight):
         return _of._backward(dloss, logits, target, weight, pos_weight, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dloss, logits, target, weight, pos_weight, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dloss, logits, target, weight, pos_weight, needs)
     _given = (dloss, logits, target, weight, pos_weight, needs)
     C = logits.shape[1]
@@ -261,11 +261,11 @@ def _plain_backward_of_dtarget(dloss, logits, target, needs):
 def _plain_backward(dloss, logits, target, needs) -> tuple:
     if not _usable(dloss, logits, target):
         return _of._plain_backward(dloss, logits, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _plain_backward_of_dlogits(dloss, logits, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _plain_backward_of_dtarget(dloss, logits, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._plain_backward(dloss, logits, target, needs)
     _given = (dloss, logits, target, needs)
     C = logits.shape[1]
@@ -332,8 +332,8 @@ def _takes_plain(logits, target, weight, pos_weight) -> bool:
     return weight is None and pos_weight is None
 
 
-BCEWithLogitsSumFunction = _AtOnce(
-    _of.BCEWithLogitsSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False): _loss_and_dlogits_dtarget,

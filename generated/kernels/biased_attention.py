@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "56396771cd92b2aeeeb17ddcd601b275bf361c4f8ac76ed0756f58bb45eada7e",
+    "8123c43c476da47949555b31200b701a93f48660cbf60b0a2846b94a68160baa",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -78,9 +78,9 @@ def _backward_of_dkey_dvalue_dbias(dy, query, key, value, probs, scale, needs):
 def _backward(dy, query, key, value, probs, scale, needs) -> BiasedAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and needs[2] and needs[3]:
+    if not needs.query and needs.key and needs.value and needs.bias:
         return _backward_of_dkey_dvalue_dbias(dy, query, key, value, probs, scale, needs)
-    if not (needs[0] and needs[1] and needs[2] and needs[3]):
+    if not (needs.query and needs.key and needs.value and needs.bias):
         return _of._backward(dy, query, key, value, probs, scale, needs)
     _given = (dy, query, key, value, probs, scale, needs)
     B = dy.shape[0]

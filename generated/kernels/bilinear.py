@@ -16,7 +16,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5ac4a0350d5fd4cfa6f2071b824f8ec51224e77a0c31a48cfe51e88c694c316a",
+    "28982f59461de2dd1423cf245ae3fbfab6727b960a61ef9ecba50487b3885917",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -80,9 +80,9 @@ def _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs):
 def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
     if not _usable(dy, x1, x2, weight, through):
         return _of._backward(dy, x1, x2, weight, through, needs)
-    if not needs[0] and needs[1] and needs[2] and needs[3]:
+    if not needs.x1 and needs.x2 and needs.weight and needs.bias:
         return _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs)
-    if not (needs[0] and needs[1] and needs[2] and needs[3]):
+    if not (needs.x1 and needs.x2 and needs.weight and needs.bias):
         return _of._backward(dy, x1, x2, weight, through, needs)
     _given = (dy, x1, x2, weight, through, needs)
     H = dy.shape[1]
@@ -129,7 +129,7 @@ def _plain_backward_of_dx1(dy, x1, x2, weight, through, needs):
     if not _done:
         return _of._plain_backward(*_given)
     dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    return (dx1, None, None, None)
+    return (dx1, None, None)
 
 
 def _plain_backward_of_dx2(dy, x1, x2, weight, through, needs):
@@ -141,7 +141,7 @@ def _plain_backward_of_dx2(dy, x1, x2, weight, through, needs):
     _done = _run("plain_backward_of_dx2", (dy.contiguous(), through.contiguous(), dx2), (H, L, N))
     if not _done:
         return _of._plain_backward(*_given)
-    return (None, dx2, None, None)
+    return (None, dx2, None)
 
 
 def _plain_backward_of_dweight(dy, x1, x2, weight, through, needs):
@@ -158,7 +158,7 @@ def _plain_backward_of_dweight(dy, x1, x2, weight, through, needs):
     if not _done:
         return _of._plain_backward(*_given)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (None, None, dweight, None)
+    return (None, None, dweight)
 
 
 def _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs):
@@ -176,22 +176,22 @@ def _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs):
     if not _done:
         return _of._plain_backward(*_given)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (None, dx2, dweight, None)
+    return (None, dx2, dweight)
 
 
 @_runtime.uncast
 def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     if not _usable(dy, x1, x2, weight, through):
         return _of._plain_backward(dy, x1, x2, weight, through, needs)
-    if needs[0] and not needs[1] and not needs[2]:
+    if needs.x1 and not needs.x2 and not needs.weight:
         return _plain_backward_of_dx1(dy, x1, x2, weight, through, needs)
-    if not needs[0] and needs[1] and not needs[2]:
+    if not needs.x1 and needs.x2 and not needs.weight:
         return _plain_backward_of_dx2(dy, x1, x2, weight, through, needs)
-    if not needs[0] and not needs[1] and needs[2]:
+    if not needs.x1 and not needs.x2 and needs.weight:
         return _plain_backward_of_dweight(dy, x1, x2, weight, through, needs)
-    if not needs[0] and needs[1] and needs[2]:
+    if not needs.x1 and needs.x2 and needs.weight:
         return _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x1 and needs.x2 and needs.weight):
         return _of._plain_backward(dy, x1, x2, weight, through, needs)
     _given = (dy, x1, x2, weight, through, needs)
     H = dy.shape[1]
@@ -208,4 +208,4 @@ def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
         return _of._plain_backward(*_given)
     dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (dx1, dx2, dweight, None)
+    return (dx1, dx2, dweight)

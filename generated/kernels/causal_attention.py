@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "67d992d78e89611d2a6f59901f867cec639f370ba0fef09a2f9c0727fb4cbfd7",
+    "bafcb49cd58ea39988173b33b15d15092aabf8441d117a82ecb93c4fb21b617d",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -120,13 +120,13 @@ def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
 def _backward(dy, query, key, value, probs, scale, needs) -> CausalAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)
-    if needs[0] and not needs[1] and not needs[2]:
+    if needs.query and not needs.key and not needs.value:
         return _backward_of_dquery(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and not needs[2]:
+    if not needs.query and needs.key and not needs.value:
         return _backward_of_dkey(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and needs[2]:
+    if not needs.query and needs.key and needs.value:
         return _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.query and needs.key and needs.value):
         return _of._backward(dy, query, key, value, probs, scale, needs)
     _given = (dy, query, key, value, probs, scale, needs)
     B = dy.shape[0]

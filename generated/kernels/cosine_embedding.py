@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "195955eacc63ccdc4f3dd37d801a9448a197cfd245cc536647e9bf1670edcf01",
-    ("_forward", "_backward", "CosineEmbeddingFunction"),
+    "6a6589f2fa005c4791d1fc0a4c00aa17fcd47483801f7ed3ae80b51e3e44c551",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 2, 2),
@@ -114,15 +114,15 @@ def _backward(
         return _of._backward(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if needs[0] and not needs[1]:
+    if needs.x1 and not needs.x2:
         return _backward_of_dx1(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if not needs[0] and needs[1]:
+    if not needs.x1 and needs.x2:
         return _backward_of_dx2(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if not (needs[0] and needs[1]):
+    if not (needs.x1 and needs.x2):
         return _of._backward(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
@@ -201,8 +201,8 @@ def _takes_plain(x1, x2, target, margin, eps) -> bool:
     return False
 
 
-CosineEmbeddingFunction = _AtOnce(
-    _of.CosineEmbeddingFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False, False): _loss_and_dx1_dx2,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "516e81910fd9cd909c4e3caff2a27753eae79e6a37b3e2438f6fd801fb544146",
+    "e9b22a6208017650160981475903d7a72b25da682c9968e7ccdee2299a4be47b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -114,15 +114,15 @@ def _backward(
         return _of._backward(
             dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if needs[0] and not needs[1]:
+    if needs.x1 and not needs.x2:
         return _backward_of_dx1(
             dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if not needs[0] and needs[1]:
+    if not needs.x1 and needs.x2:
         return _backward_of_dx2(
             dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if not (needs[0] and needs[1]):
+    if not (needs.x1 and needs.x2):
         return _of._backward(
             dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )

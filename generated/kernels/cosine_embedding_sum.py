@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "299145fc7ce3caf857bc291bcd4e825372f472d428ab5c98e0e3113e0d87e468",
-    ("_forward", "_backward", "CosineEmbeddingSumFunction"),
+    "f376425a8096e652cb115981c8a0631d1e0cf0cb0bbcd3f212a1599f4f19a4dc",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 2, 2),
@@ -114,15 +114,15 @@ def _backward(
         return _of._backward(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if needs[0] and not needs[1]:
+    if needs.x1 and not needs.x2:
         return _backward_of_dx1(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if not needs[0] and needs[1]:
+    if not needs.x1 and needs.x2:
         return _backward_of_dx2(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
-    if not (needs[0] and needs[1]):
+    if not (needs.x1 and needs.x2):
         return _of._backward(
             dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
         )
@@ -201,8 +201,8 @@ def _takes_plain(x1, x2, target, margin, eps) -> bool:
     return False
 
 
-CosineEmbeddingSumFunction = _AtOnce(
-    _of.CosineEmbeddingSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False, False): _loss_and_dx1_dx2,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ad4670787fd88c87da8652c38a215501e3bb104c1684faa535b39afc016c53f0",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyFunction"),
+    "7e3f7d92530ee3ea2348646d4aab217df4744715605bf400e86d416a8aaa4c47",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 3, 1),
@@ -65,14 +65,16 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
 
 
 def _backward(
-    dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
+    dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing, needs,
 ) -> CrossEntropyGradients:
     if not _usable(dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum):
         return _of._backward(
             dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
+            needs,
         )
     _given = (
         dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
+        needs,
     )
     C = weight.shape[0]
     N = labels.shape[0]
@@ -141,10 +143,10 @@ def _plain_forward(logits, labels) -> tuple:
     return (loss, labels, probs)
 
 
-def _plain_backward(dloss, labels, probs) -> tuple:
+def _plain_backward(dloss, labels, probs, needs) -> tuple:
     if not _usable(dloss, labels, probs):
-        return _of._plain_backward(dloss, labels, probs)
-    _given = (dloss, labels, probs)
+        return _of._plain_backward(dloss, labels, probs, needs)
+    _given = (dloss, labels, probs, needs)
     N = labels.shape[0]
     S = labels.shape[1]
     C = probs.shape[1]
@@ -179,8 +181,8 @@ def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
     return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
-CrossEntropyFunction = _AtOnce(
-    _of.CrossEntropyFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False, False, False, False): _loss_and_dlogits,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6628804716a96477fb7754643a11310329d476ae26b23a6768d2fad4fed22ccf",
+    "7403bc13d9a71eabd886f4c19196b0b927d5b392c51ab2f708e73beb1916d508",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -60,11 +60,13 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
 
 
 def _backward(
-    dlosses, labels, labels_kept, weight, probs, counted, label_smoothing,
+    dlosses, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
 ) -> CrossEntropyNoneGradients:
     if not _usable(dlosses, labels, labels_kept, weight, probs, counted):
-        return _of._backward(dlosses, labels, labels_kept, weight, probs, counted, label_smoothing)
-    _given = (dlosses, labels, labels_kept, weight, probs, counted, label_smoothing)
+        return _of._backward(
+            dlosses, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
+        )
+    _given = (dlosses, labels, labels_kept, weight, probs, counted, label_smoothing, needs)
     C = weight.shape[0]
     N = dlosses.shape[0]
     S = dlosses.shape[1]
@@ -106,10 +108,10 @@ def _plain_forward(logits, labels) -> tuple:
     return (losses, labels, probs)
 
 
-def _plain_backward(dlosses, labels, probs) -> tuple:
+def _plain_backward(dlosses, labels, probs, needs) -> tuple:
     if not _usable(dlosses, labels, probs):
-        return _of._plain_backward(dlosses, labels, probs)
-    _given = (dlosses, labels, probs)
+        return _of._plain_backward(dlosses, labels, probs, needs)
+    _given = (dlosses, labels, probs, needs)
     C = probs.shape[1]
     N = dlosses.shape[0]
     S = dlosses.shape[1]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "443ac2eed8c48f387b7061a70d2f7d18065bc801dcb9c200b0619b6e57d07027",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyProbabilitiesFunction"),
+    "319831f2f12df18fc7e2740727f7b26d755e45c08a96976ff08be4e175af58b1",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
@@ -102,11 +102,11 @@ def _backward(
 ) -> CrossEntropyProbabilitiesGradients:
     if not _usable(dloss, target, weight, logprobs):
         return _of._backward(dloss, target, weight, logprobs, label_smoothing, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dloss, target, weight, logprobs, label_smoothing, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dloss, target, weight, logprobs, label_smoothing, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dloss, target, weight, logprobs, label_smoothing, needs)
     _given = (dloss, target, weight, logprobs, label_smoothing, needs)
     N = target.shape[0]
@@ -239,11 +239,11 @@ def _plain_backward_of_dtarget(dloss, target, logprobs, needs):
 def _plain_backward(dloss, target, logprobs, needs) -> tuple:
     if not _usable(dloss, target, logprobs):
         return _of._plain_backward(dloss, target, logprobs, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _plain_backward_of_dlogits(dloss, target, logprobs, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _plain_backward_of_dtarget(dloss, target, logprobs, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._plain_backward(dloss, target, logprobs, needs)
     _given = (dloss, target, logprobs, needs)
     N = target.shape[0]
@@ -314,8 +314,8 @@ def _takes_plain(logits, target, weight, label_smoothing) -> bool:
     return weight is None and label_smoothing == 0
 
 
-CrossEntropyProbabilitiesFunction = _AtOnce(
-    _of.CrossEntropyProbabilitiesFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False): _loss_and_dlogits_dtarget,

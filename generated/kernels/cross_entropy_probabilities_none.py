@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "12822af0fb11063bcbd89264f54fd9f7f4b7f6bade68acc342ab8b4cd47acf0d",
-    ("_forward", "_backward", "CrossEntropyProbabilitiesNoneFunction"),
+    "b508ce7487e7c9567646bbec6aa52804ea59d7ddb26ddc5c5fb4c388b01c0c9c",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
@@ -60,7 +60,7 @@ def _backward(
 ) -> CrossEntropyProbabilitiesNoneGradients:
     if not _usable(dlosses, target, weight, logprobs):
         return _of._backward(dlosses, target, weight, logprobs, label_smoothing, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dlosses, target, weight, logprobs, label_smoothing, needs)
     _given = (dlosses, target, weight, logprobs, label_smoothing, needs)
     C = target.shape[1]
@@ -275,8 +275,8 @@ def _takes_plain(logits, target, weight, label_smoothing) -> bool:
     return weight is None and label_smoothing == 0
 
 
-CrossEntropyProbabilitiesNoneFunction = _KeepingLess(
-    _of.CrossEntropyProbabilitiesNoneFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     (_plain_lean_forward, _plain_lean_backward),

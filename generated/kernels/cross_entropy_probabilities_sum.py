@@ -15,11 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "efee5b8476ee5ed01fd81421d1d1a046441766da83cf181cb759ccab35949158",
-    (
-    "_forward", "_backward", "_plain_forward", "_plain_backward",
-    "CrossEntropyProbabilitiesSumFunction",
-),
+    "0e6ebb76e336d4a2f4d7f446032a1513bc2059d1d9470685c1b6b35f91b188db",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
@@ -105,11 +102,11 @@ def _backward(
 ) -> CrossEntropyProbabilitiesSumGradients:
     if not _usable(dloss, target, weight, logprobs):
         return _of._backward(dloss, target, weight, logprobs, label_smoothing, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dloss, target, weight, logprobs, label_smoothing, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dloss, target, weight, logprobs, label_smoothing, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dloss, target, weight, logprobs, label_smoothing, needs)
     _given = (dloss, target, weight, logprobs, label_smoothing, needs)
     C = target.shape[1]
@@ -242,11 +239,11 @@ def _plain_backward_of_dtarget(dloss, target, logprobs, needs):
 def _plain_backward(dloss, target, logprobs, needs) -> tuple:
     if not _usable(dloss, target, logprobs):
         return _of._plain_backward(dloss, target, logprobs, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _plain_backward_of_dlogits(dloss, target, logprobs, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _plain_backward_of_dtarget(dloss, target, logprobs, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._plain_backward(dloss, target, logprobs, needs)
     _given = (dloss, target, logprobs, needs)
     C = target.shape[1]
@@ -317,8 +314,8 @@ def _takes_plain(logits, target, weight, label_smoothing) -> bool:
     return weight is None and label_smoothing == 0
 
 
-CrossEntropyProbabilitiesSumFunction = _AtOnce(
-    _of.CrossEntropyProbabilitiesSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False): _loss_and_dlogits_dtarget,

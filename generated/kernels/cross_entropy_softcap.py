@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "41993e3239af76b17758710a6f849ea30e46eedfe5c5c7b0bfd1e0c7b61ad31b",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySoftcapFunction"),
+    "deaecef7e9e8efc1838116aa385942657a1735898a84e82fabe8f362faa5c6f7",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (8, 3, 2),
@@ -69,16 +69,16 @@ def _forward(
 
 def _backward(
     dloss, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum, label_smoothing,
-    cap,
+    cap, needs,
 ) -> CrossEntropySoftcapGradients:
     if not _usable(dloss, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum):
         return _of._backward(
             dloss, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum,
-            label_smoothing, cap,
+            label_smoothing, cap, needs,
         )
     _given = (
         dloss, logits, labels, labels_kept, weight, probs, losses_counted, counted_sum,
-        label_smoothing, cap,
+        label_smoothing, cap, needs,
     )
     C = logits.shape[1]
     N = logits.shape[0]
@@ -148,10 +148,10 @@ def _plain_forward(logits, labels, cap) -> tuple:
     return (loss, logits, labels, probs, cap)
 
 
-def _plain_backward(dloss, logits, labels, probs, cap) -> tuple:
+def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
     if not _usable(dloss, logits, labels, probs):
-        return _of._plain_backward(dloss, logits, labels, probs, cap)
-    _given = (dloss, logits, labels, probs, cap)
+        return _of._plain_backward(dloss, logits, labels, probs, cap, needs)
+    _given = (dloss, logits, labels, probs, cap, needs)
     N = logits.shape[0]
     S = logits.shape[2]
     C = logits.shape[1]
@@ -192,8 +192,8 @@ def _takes_plain(logits, labels, weight, label_smoothing, cap, ignore_index) -> 
     return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
-CrossEntropySoftcapFunction = _AtOnce(
-    _of.CrossEntropySoftcapFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False, False, False, False, False): _loss_and_dlogits,

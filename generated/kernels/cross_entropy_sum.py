@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "98035b395b70bd2744c03fd436be9e640937cd7a71e8b2a1a912e88ac250ffdc",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropySumFunction"),
+    "f8d5cd42248315e7e0ad8770cd4e8d6556d3f74c97428fae40f67f0d4b174613",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (7, 3, 1),
@@ -64,11 +64,13 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
 
 
 def _backward(
-    dloss, labels, labels_kept, weight, probs, counted, label_smoothing,
+    dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
 ) -> CrossEntropySumGradients:
     if not _usable(dloss, labels, labels_kept, weight, probs, counted):
-        return _of._backward(dloss, labels, labels_kept, weight, probs, counted, label_smoothing)
-    _given = (dloss, labels, labels_kept, weight, probs, counted, label_smoothing)
+        return _of._backward(
+            dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
+        )
+    _given = (dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs)
     C = weight.shape[0]
     N = labels.shape[0]
     S = labels.shape[1]
@@ -135,10 +137,10 @@ def _plain_forward(logits, labels) -> tuple:
     return (loss, labels, probs)
 
 
-def _plain_backward(dloss, labels, probs) -> tuple:
+def _plain_backward(dloss, labels, probs, needs) -> tuple:
     if not _usable(dloss, labels, probs):
-        return _of._plain_backward(dloss, labels, probs)
-    _given = (dloss, labels, probs)
+        return _of._plain_backward(dloss, labels, probs, needs)
+    _given = (dloss, labels, probs, needs)
     N = labels.shape[0]
     S = labels.shape[1]
     C = probs.shape[1]
@@ -173,8 +175,8 @@ def _takes_plain(logits, labels, weight, label_smoothing, ignore_index) -> bool:
     return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
-CrossEntropySumFunction = _AtOnce(
-    _of.CrossEntropySumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False, False, False, False): _loss_and_dlogits,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f030b58ca4931119c054624da9e382fed383f261ddc59bfa174f6235fd927bb5",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "CrossEntropyZLossFunction"),
+    "6a48c97c67a8dc14c8ef1536d4fff4663f36b3cc7983d7fccfbecd5fee16a550",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (10, 3, 2),
@@ -71,16 +71,16 @@ def _forward(
 
 def _backward(
     dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z, excess_sum,
-    label_smoothing, z_weight,
+    label_smoothing, z_weight, needs,
 ) -> CrossEntropyZLossGradients:
     if not _usable(dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z, excess_sum):
         return _of._backward(
             dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z,
-            excess_sum, label_smoothing, z_weight,
+            excess_sum, label_smoothing, z_weight, needs,
         )
     _given = (
         dloss, labels, labels_kept, weight, probs, losses_counted, counted_sum, log_z, excess_sum,
-        label_smoothing, z_weight,
+        label_smoothing, z_weight, needs,
     )
     C = weight.shape[0]
     N = labels.shape[0]
@@ -152,10 +152,10 @@ def _plain_forward(logits, labels, z_weight) -> tuple:
     return (loss, labels, probs, log_z, z_weight)
 
 
-def _plain_backward(dloss, labels, probs, log_z, z_weight) -> tuple:
+def _plain_backward(dloss, labels, probs, log_z, z_weight, needs) -> tuple:
     if not _usable(dloss, labels, probs, log_z):
-        return _of._plain_backward(dloss, labels, probs, log_z, z_weight)
-    _given = (dloss, labels, probs, log_z, z_weight)
+        return _of._plain_backward(dloss, labels, probs, log_z, z_weight, needs)
+    _given = (dloss, labels, probs, log_z, z_weight, needs)
     N = labels.shape[0]
     S = labels.shape[1]
     C = probs.shape[1]
@@ -190,8 +190,8 @@ def _takes_plain(logits, labels, weight, label_smoothing, z_weight, ignore_index
     return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
 
 
-CrossEntropyZLossFunction = _AtOnce(
-    _of.CrossEntropyZLossFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False, False, False, False, False): _loss_and_dlogits,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0661401a07978229900e7d59de36c0981a9e300c51575e3a3dd12973034b5f57",
+    "6ebcfc5bf5672e69b3c917b80d877bc2e20f6e29e36cae641a73a9dc458e3f77",
     ("_forward",),
 )
 _run = Kernels(__file__, {

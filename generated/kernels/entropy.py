@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bb7504a61a775282c3fb85476bd5978602d1851556dc2688e39f78cd031623ae",
+    "3521f4fea8bc99dbb4b436814d49c18456cc60ad0961eb8ff946a76fcf8a0a4c",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -38,10 +38,10 @@ def _forward(probs) -> EntropyForward:
     return EntropyForward(uncertainty, probs)
 
 
-def _backward(duncertainty, probs) -> EntropyGradients:
+def _backward(duncertainty, probs, needs) -> EntropyGradients:
     if not _usable(duncertainty, probs):
-        return _of._backward(duncertainty, probs)
-    _given = (duncertainty, probs)
+        return _of._backward(duncertainty, probs, needs)
+    _given = (duncertainty, probs, needs)
     C = probs.shape[1]
     N = duncertainty.shape[0]
     dprobs = duncertainty.new_empty(N, C)

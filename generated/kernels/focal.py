@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bcbc66255e882cf0e344520bdfb77b6b2b01ffb3de69eee138b71587618ab3b4",
-    ("_forward", "_backward", "FocalFunction"),
+    "c19929a526cffe0ac23314db702eb1356297f29dbca5cfe663790785fa926ebc",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 2),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, logits, target, alpha, gamma, needs):
 def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalGradients:
     if not _usable(dloss, logits, target):
         return _of._backward(dloss, logits, target, alpha, gamma, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dloss, logits, target, alpha, gamma, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dloss, logits, target, alpha, gamma, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dloss, logits, target, alpha, gamma, needs)
     _given = (dloss, logits, target, alpha, gamma, needs)
     N = logits.shape[0]
@@ -141,8 +141,8 @@ def _takes_plain(logits, target, alpha, gamma) -> bool:
     return False
 
 
-FocalFunction = _AtOnce(
-    _of.FocalFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False): _loss_and_dlogits_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f2571f45caa862e40fed9fe512c6e1447c618ef113239726465d0059f55959bc",
+    "973bc85ef23c4b770ec8f6ec9b6aecd0bb360c4701cf162ced281bb76131a0fb",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dlosses, logits, target, alpha, gamma, needs):
 def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradients:
     if not _usable(dlosses, logits, target):
         return _of._backward(dlosses, logits, target, alpha, gamma, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dlosses, logits, target, alpha, gamma, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dlosses, logits, target, alpha, gamma, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dlosses, logits, target, alpha, gamma, needs)
     _given = (dlosses, logits, target, alpha, gamma, needs)
     N = dlosses.shape[0]

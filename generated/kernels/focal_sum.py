@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d49f7975f997afc8fa66e8cdcb34b9c1a33e14c1e586645d67c9c9cd163018cc",
-    ("_forward", "_backward", "FocalSumFunction"),
+    "43555296817853147127bdf555ad128a2b6eb331e2e72e61e6f13cd2963ed52e",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 2),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, logits, target, alpha, gamma, needs):
 def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
     if not _usable(dloss, logits, target):
         return _of._backward(dloss, logits, target, alpha, gamma, needs)
-    if needs[0] and not needs[1]:
+    if needs.logits and not needs.target:
         return _backward_of_dlogits(dloss, logits, target, alpha, gamma, needs)
-    if not needs[0] and needs[1]:
+    if not needs.logits and needs.target:
         return _backward_of_dtarget(dloss, logits, target, alpha, gamma, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.logits and needs.target):
         return _of._backward(dloss, logits, target, alpha, gamma, needs)
     _given = (dloss, logits, target, alpha, gamma, needs)
     N = logits.shape[0]
@@ -141,8 +141,8 @@ def _takes_plain(logits, target, alpha, gamma) -> bool:
     return False
 
 
-FocalSumFunction = _AtOnce(
-    _of.FocalSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False, False): _loss_and_dlogits_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "cad2ba766ffbba918012d1ed49042f936a615871f14be13959bbea316a3e8c6f",
+    "561a6ac500ecf3bb34a7d8be12cdd76ea794c92379f677b7bfc2d2aabe36021e",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -66,11 +66,11 @@ def _backward_of_dx(dy, gate, x, needs):
 def _backward(dy, gate, x, needs) -> GEGLUGradients:
     if not _usable(dy, gate, x):
         return _of._backward(dy, gate, x, needs)
-    if needs[0] and not needs[1]:
+    if needs.gate and not needs.x:
         return _backward_of_dgate(dy, gate, x, needs)
-    if not needs[0] and needs[1]:
+    if not needs.gate and needs.x:
         return _backward_of_dx(dy, gate, x, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.gate and needs.x):
         return _of._backward(dy, gate, x, needs)
     _given = (dy, gate, x, needs)
     N = dy.shape[0]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4d359762161ffa3e7ec5e3092acd866178a562b1366a95a5af6b39d23ebacf56",
-    ("_forward", "_backward", "GroupNormFunction"),
+    "70d8c2a552d53a33a0b5be0903a21b33b5c17abbd6fc69cf22a35acc20d6a663",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 4, 1),
@@ -64,7 +64,7 @@ def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
 def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x and needs.gain and needs.bias):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     groups = inv_std.shape[1]
@@ -287,8 +287,8 @@ def _takes_plain(x, gain, bias, groups, eps) -> bool:
     return gain is None and bias is None
 
 
-GroupNormFunction = _KeepingLess(
-    _of.GroupNormFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     (_plain_lean_forward, _plain_lean_backward),

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "4c95fd5f33cc89822a560da66769f5d75aa628b75baf76f58ac115db7c30f64f",
+    "8d401850075bac94e82a1fe88c631cdc771ffc13c57545ea5b9813e32bdc1e2e",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -120,11 +120,11 @@ def _backward(
         return _of._backward(
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
         )
-    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]:
+    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh:
         return _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
         )
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]):
+    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh):
         return _of._backward(
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
         )
@@ -234,7 +234,7 @@ def _plain_backward_of_dh_dweight_ih_dweight_hh(
     )
     if not _done:
         return _of._plain_backward(*_given)
-    return (None, dh, dweight_ih, dweight_hh, None, None)
+    return (None, dh, dweight_ih, dweight_hh)
 
 
 @_runtime.uncast
@@ -245,11 +245,11 @@ def _plain_backward(
         return _of._plain_backward(
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
         )
-    if not needs[0] and needs[1] and needs[2] and needs[3]:
+    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh:
         return _plain_backward_of_dh_dweight_ih_dweight_hh(
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
         )
-    if not (needs[0] and needs[1] and needs[2] and needs[3]):
+    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh):
         return _of._plain_backward(
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
         )
@@ -289,4 +289,4 @@ def _plain_backward(
     )
     if not _done:
         return _of._plain_backward(*_given)
-    return (dx, dh, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dweight_ih, dweight_hh)

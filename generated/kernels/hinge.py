@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c107718977bc7684adad178666c132691c59ce30815d1848910161c17982c5b1",
-    ("_forward", "_backward", "HingeFunction"),
+    "51dbf89b460a676a669a564581346e825397e3d185babc8c8a712e87d791baeb",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -39,10 +39,10 @@ def _forward(x, target) -> HingeForward:
     return HingeForward(loss, x, target)
 
 
-def _backward(dloss, x, target) -> HingeGradients:
+def _backward(dloss, x, target, needs) -> HingeGradients:
     if not _usable(dloss, x, target):
-        return _of._backward(dloss, x, target)
-    _given = (dloss, x, target)
+        return _of._backward(dloss, x, target, needs)
+    _given = (dloss, x, target, needs)
     N = x.shape[0]
     dx = dloss.new_empty(N)
     _done = _run("backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx), (N,))
@@ -65,8 +65,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-HingeFunction = _AtOnce(
-    _of.HingeFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False): _loss_and_dx,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a77a58fd489bbaa015b1c3c74b87a50bc0794b0777b3a002b3734ab2b0d4d4c0",
+    "22934b8693d16f5af91bbe52710d8042a61165cb1b52a9cc8d2565a81743667b",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -37,10 +37,10 @@ def _forward(x, target) -> HingeNoneForward:
     return HingeNoneForward(losses, x, target)
 
 
-def _backward(dlosses, x, target) -> HingeNoneGradients:
+def _backward(dlosses, x, target, needs) -> HingeNoneGradients:
     if not _usable(dlosses, x, target):
-        return _of._backward(dlosses, x, target)
-    _given = (dlosses, x, target)
+        return _of._backward(dlosses, x, target, needs)
+    _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
     _done = _run("backward", (dlosses.contiguous(), target.contiguous(), x.contiguous(), dx), (N,))

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "63d32dd4f36e303c29b6397bb109d6ff394e7cdf63d40d94ea7dd2745fc740da",
-    ("_forward", "_backward", "HingeSumFunction"),
+    "2a7e379ae3909f21e3316ce9971fdd55b1af2cd6321858ee60f47570ff93a055",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -39,10 +39,10 @@ def _forward(x, target) -> HingeSumForward:
     return HingeSumForward(loss, x, target)
 
 
-def _backward(dloss, x, target) -> HingeSumGradients:
+def _backward(dloss, x, target, needs) -> HingeSumGradients:
     if not _usable(dloss, x, target):
-        return _of._backward(dloss, x, target)
-    _given = (dloss, x, target)
+        return _of._backward(dloss, x, target, needs)
+    _given = (dloss, x, target, needs)
     N = x.shape[0]
     dx = dloss.new_empty(N)
     _done = _run("backward", (dloss.contiguous(), target.contiguous(), x.contiguous(), dx), (N,))
@@ -65,8 +65,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-HingeSumFunction = _AtOnce(
-    _of.HingeSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False): _loss_and_dx,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "277a7b6db99ad9f6f00bbe66901fc931232570cceddb4f77492646156a6e388e",
-    ("_forward", "_backward", "HuberFunction"),
+    "7caa350aa65b0fe4f71b141ad8771747a95fd8cdc7ca3577fa7831da096de4d1",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, delta, needs):
 def _backward(dloss, x, target, delta, needs) -> HuberGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, delta, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, delta, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, delta, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, delta, needs)
     _given = (dloss, x, target, delta, needs)
     N = x.shape[0]
@@ -137,8 +137,8 @@ def _takes_plain(x, target, delta) -> bool:
     return False
 
 
-HuberFunction = _AtOnce(
-    _of.HuberFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False): _loss_and_dx_dtarget,

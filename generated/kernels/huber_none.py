@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "1733804645ec325f814b14842ef88c15d05b0ee303de23bd94f24157172887b0",
+    "959e3e6a99020d8922bf51fe4d42ef20fcb8451b07fbe03606f625f328fae6e1",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dlosses, x, target, delta, needs):
 def _backward(dlosses, x, target, delta, needs) -> HuberNoneGradients:
     if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target, delta, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, x, target, delta, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, x, target, delta, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, x, target, delta, needs)
     _given = (dlosses, x, target, delta, needs)
     N = dlosses.shape[0]

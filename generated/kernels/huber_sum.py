@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "9e7e3cb65af824926804ff1178b14e26396e5f7cecb9ce524eca4495c4caca5d",
-    ("_forward", "_backward", "HuberSumFunction"),
+    "8385a24a389c6d00bf48a3c2124787b98ff34bc0769693b3f006ecf4f2d7de9f",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, delta, needs):
 def _backward(dloss, x, target, delta, needs) -> HuberSumGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, delta, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, delta, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, delta, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, delta, needs)
     _given = (dloss, x, target, delta, needs)
     N = x.shape[0]
@@ -137,8 +137,8 @@ def _takes_plain(x, target, delta) -> bool:
     return False
 
 
-HuberSumFunction = _AtOnce(
-    _of.HuberSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "346e6bfc946257f242ec7528303767b5748ee07f95073ec12c800747ac877926",
+    "64ef9fca03ed018fbe4e2a0bb9a1811426211f74c67fbfe2ebe248b715a831ab",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -170,17 +170,17 @@ def _backward(
             dloss, query_norm, query_length, query, key_norm, key_length, key,
             exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
         )
-    if needs[0] and not needs[1]:
+    if needs.queries and not needs.keys:
         return _backward_of_dqueries(
             dloss, query_norm, query_length, query, key_norm, key_length, key,
             exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
         )
-    if not needs[0] and needs[1]:
+    if not needs.queries and needs.keys:
         return _backward_of_dkeys(
             dloss, query_norm, query_length, query, key_norm, key_length, key,
             exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
         )
-    if not (needs[0] and needs[1]):
+    if not (needs.queries and needs.keys):
         return _of._backward(
             dloss, query_norm, query_length, query, key_norm, key_length, key,
             exp_similarity_shifted, of_all_sum_scaled, temperature, needs,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ae6976b5e3624ba70202f2fe97f7792f9d0d4cff055ce77349b607024b693b3f",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "InstanceNormFunction"),
+    "d51501a6ace0a0e972d6ef432b35b9e84434d13fa2948b892d2041d65a1332bb",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 3, 1),
@@ -61,7 +61,7 @@ def _forward(x, gain, bias, eps) -> InstanceNormForward:
 def _backward(dy, gain, inv_std, xhat, needs) -> InstanceNormGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x and needs.gain and needs.bias):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     S = dy.shape[2]
@@ -235,10 +235,10 @@ def _plain_forward(x, eps) -> tuple:
     return (xhat, inv_std)
 
 
-def _plain_backward(dy, inv_std, y) -> tuple:
+def _plain_backward(dy, inv_std, y, needs) -> tuple:
     if not _usable(dy, inv_std, y):
-        return _of._plain_backward(dy, inv_std, y)
-    _given = (dy, inv_std, y)
+        return _of._plain_backward(dy, inv_std, y, needs)
+    _given = (dy, inv_std, y, needs)
     S = dy.shape[2]
     C = dy.shape[1]
     N = dy.shape[0]
@@ -250,15 +250,15 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     )
     if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None)
+    return (dx,)
 
 
 def _takes_plain(x, gain, bias, eps) -> bool:
     return gain is None and bias is None
 
 
-InstanceNormFunction = _KeepingLess(
-    _of.InstanceNormFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     None,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f10ea3a3b2e54c18d3ed63198bf33a2f2db07deb1998612498c5a360455a0207",
-    ("_forward", "_backward", "JSDivFunction"),
+    "b6cdb1d97fa655f376f3665f496da779a8bc35ea4936a947f74637f32822868c",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 0),
@@ -69,11 +69,11 @@ def _backward_of_dq(dloss, p, q, needs):
 def _backward(dloss, p, q, needs) -> JSDivGradients:
     if not _usable(dloss, p, q):
         return _of._backward(dloss, p, q, needs)
-    if needs[0] and not needs[1]:
+    if needs.p and not needs.q:
         return _backward_of_dp(dloss, p, q, needs)
-    if not needs[0] and needs[1]:
+    if not needs.p and needs.q:
         return _backward_of_dq(dloss, p, q, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.p and needs.q):
         return _of._backward(dloss, p, q, needs)
     _given = (dloss, p, q, needs)
     N = p.shape[0]
@@ -124,8 +124,8 @@ def _takes_plain(p, q) -> bool:
     return False
 
 
-JSDivFunction = _AtOnce(
-    _of.JSDivFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dp_dq,

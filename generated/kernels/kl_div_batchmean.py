@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "aadd4cabf3573fe21c62f99322094122ec989e1d8a198eea9a648f6844094b78",
-    ("_forward", "_backward", "KLDivBatchmeanFunction"),
+    "f942f3b0dc78b9ce6a726541d5f3624a6666b145398f92bbd0ab586e60d4a1bf",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 0),
@@ -73,11 +73,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> KLDivBatchmeanGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     B = x.shape[0]
@@ -136,8 +136,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-KLDivBatchmeanFunction = _AtOnce(
-    _of.KLDivBatchmeanFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a4d9960cdd5588c6c63ba24564e128d8b462dc833dda1dbe35ee5a47c9b4d83d",
-    ("_forward", "_backward", "KLDivLogTargetFunction"),
+    "4eb04a6dd70711a867c7f4d6ddd757ab95063e5cb2abb654e2afec4cf973a5fa",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 1, 0),
@@ -71,11 +71,11 @@ def _backward_of_dtarget(dloss, target, losses, needs):
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetGradients:
     if not _usable(dloss, target, losses):
         return _of._backward(dloss, target, losses, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, target, losses, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, target, losses, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, target, losses, needs)
     _given = (dloss, target, losses, needs)
     N = target.shape[0]
@@ -130,8 +130,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-KLDivLogTargetFunction = _AtOnce(
-    _of.KLDivLogTargetFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

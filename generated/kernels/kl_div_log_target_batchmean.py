@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "506765e37989b686f406350e2aaf172cda55501f9b8a2238ce7744e7660ceb8c",
-    ("_forward", "_backward", "KLDivLogTargetBatchmeanFunction"),
+    "06a7edd3e844a1c961bef6807bb992fc0c4163ec2f947ee4c392c17276eeadab",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, target, losses, needs):
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetBatchmeanGradients:
     if not _usable(dloss, target, losses):
         return _of._backward(dloss, target, losses, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, target, losses, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, target, losses, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, target, losses, needs)
     _given = (dloss, target, losses, needs)
     B = target.shape[0]
@@ -137,8 +137,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-KLDivLogTargetBatchmeanFunction = _AtOnce(
-    _of.KLDivLogTargetBatchmeanFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b7ff85c0863761e5ecad65033e755b1be87971928e804e8cff64cbcc0cf34b9a",
+    "495016179df4bc35e2c811a90bfb929afff26ba4b729e64c8dbbbcec9cb38edc",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -66,11 +66,11 @@ def _backward_of_dtarget(dlosses, target, losses, needs):
 def _backward(dlosses, target, losses, needs) -> KLDivLogTargetNoneGradients:
     if not _usable(dlosses, target, losses):
         return _of._backward(dlosses, target, losses, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, target, losses, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, target, losses, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, target, losses, needs)
     _given = (dlosses, target, losses, needs)
     N = dlosses.shape[0]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "438ea98113d86d095f103da146b198fe109b613bd94f83eccf05af5fc61e3f3e",
-    ("_forward", "_backward", "KLDivLogTargetSumFunction"),
+    "b4aa17c311298e91edde48299878fce3e40fdf44279d31cb4eef515a389f7c7c",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 1, 0),
@@ -71,11 +71,11 @@ def _backward_of_dtarget(dloss, target, losses, needs):
 def _backward(dloss, target, losses, needs) -> KLDivLogTargetSumGradients:
     if not _usable(dloss, target, losses):
         return _of._backward(dloss, target, losses, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, target, losses, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, target, losses, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, target, losses, needs)
     _given = (dloss, target, losses, needs)
     N = target.shape[0]
@@ -130,8 +130,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-KLDivLogTargetSumFunction = _AtOnce(
-    _of.KLDivLogTargetSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "cea2a31a6b3c03b18070020f13b872c03b3b283f72c9cb8e0e25e77b7e7b083f",
+    "33e5c5967faf3e04ca2bef326a069ebf387ba1bc1ceb3c5f6cbf7254b4fd4d65",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -66,11 +66,11 @@ def _backward_of_dtarget(dlosses, x, target, needs):
 def _backward(dlosses, x, target, needs) -> KLDivNoneGradients:
     if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, x, target, needs)
     _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]

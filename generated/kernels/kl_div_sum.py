@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7a46d453f9107d9ed3c9783ad9c16b3a6a96c980946a08c66a3cd02dc3301696",
-    ("_forward", "_backward", "KLDivSumFunction"),
+    "2f305a375c2cf9959fb03b72025ac6f6b31e9ca69aa7ec7b6d1c5efe925534de",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> KLDivSumGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
@@ -129,8 +129,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-KLDivSumFunction = _AtOnce(
-    _of.KLDivSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

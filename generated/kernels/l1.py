@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6d7d40bf648436815240ad0fff99bd5ff63544d566afb24ba0a4d8bcd303b483",
-    ("_forward", "_backward", "L1Function"),
+    "22a134f5781228e2862d64a6db1fe377622003481f24901cba8b0502606ef15b",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> L1Gradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
@@ -133,8 +133,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-L1Function = _AtOnce(
-    _of.L1Function,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "6ef88c4ed2283bddb0020bf722c7f961e976cca7174561dab57b9de4753e8b9c",
+    "3f7451ff153e2db6818e5607a38e1a7bd0ac6bf5ca1bf2d8fb6b0c1b8db962f1",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dlosses, x, target, needs):
 def _backward(dlosses, x, target, needs) -> L1NoneGradients:
     if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, x, target, needs)
     _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5e9617727132e41aa3ed1ca9a46813569e5ca862340226ad20e3021fe1b1e2ff",
-    ("_forward", "_backward", "L1SumFunction"),
+    "7ff0011ec82605754d26675f2690f6ffa1b3291eb2ab0a2fa8a8f37ec4f56410",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> L1SumGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
@@ -133,8 +133,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-L1SumFunction = _AtOnce(
-    _of.L1SumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0967ddefa2a564f919d6a9fd0a86d4c23077209c51dc41dc759b05ca41e36845",
+    "91d76f9f3132a93feb9fd54af89e4416543de25bd69e283d056e9fcbb20fd1cd",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -40,10 +40,10 @@ def _forward(x, eps) -> L2NormalizeForward:
     return L2NormalizeForward(y, norm, length, eps)
 
 
-def _backward(dy, norm, length, y, eps) -> L2NormalizeGradients:
+def _backward(dy, norm, length, y, eps, needs) -> L2NormalizeGradients:
     if not _usable(dy, norm, length, y):
-        return _of._backward(dy, norm, length, y, eps)
-    _given = (dy, norm, length, y, eps)
+        return _of._backward(dy, norm, length, y, eps, needs)
+    _given = (dy, norm, length, y, eps, needs)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)

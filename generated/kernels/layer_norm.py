@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "158bbea05b3e3cf3351be9f969590b7fc9d9f84e27da0f865b6cdd35c7204bf1",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "LayerNormFunction"),
+    "8fbfb9255b0eb7e3ec2df0125a44b7f815603342e93bb5039ab4a5afa804c5f3",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 2, 1),
@@ -60,7 +60,7 @@ def _forward(x, gain, bias, eps) -> LayerNormForward:
 def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
     if not _usable(dy, gain, inv_std, xhat):
         return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x and needs.gain and needs.bias):
         return _of._backward(dy, gain, inv_std, xhat, needs)
     _given = (dy, gain, inv_std, xhat, needs)
     C = dy.shape[1]
@@ -226,10 +226,10 @@ def _plain_forward(x, eps) -> tuple:
     return (xhat, inv_std)
 
 
-def _plain_backward(dy, inv_std, y) -> tuple:
+def _plain_backward(dy, inv_std, y, needs) -> tuple:
     if not _usable(dy, inv_std, y):
-        return _of._plain_backward(dy, inv_std, y)
-    _given = (dy, inv_std, y)
+        return _of._plain_backward(dy, inv_std, y, needs)
+    _given = (dy, inv_std, y, needs)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
@@ -240,15 +240,15 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     )
     if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None, None)
+    return (dx,)
 
 
 def _takes_plain(x, gain, bias, eps) -> bool:
     return gain is None and bias is None
 
 
-LayerNormFunction = _KeepingLess(
-    _of.LayerNormFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     None,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f45c84275580450c4e36d57fb1e14bbfd1f3021abeba5e9e2bb0fb7fb2c59147",
+    "99f5cbc1c718d838b4e683e32cf0280ded6e787903401761e230899670f8f8ec",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -37,10 +37,10 @@ def _forward(x, negative_slope) -> LeakyReluForward:
     return LeakyReluForward(y, x, negative_slope)
 
 
-def _backward(dy, x, negative_slope) -> LeakyReluGradients:
+def _backward(dy, x, negative_slope, needs) -> LeakyReluGradients:
     if not _usable(dy, x):
-        return _of._backward(dy, x, negative_slope)
-    _given = (dy, x, negative_slope)
+        return _of._backward(dy, x, negative_slope, needs)
+    _given = (dy, x, negative_slope, needs)
     N = dy.shape[0]
     dx = dy.new_empty(N)
     _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, negative_slope))

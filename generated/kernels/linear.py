@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "77768f99cd3f5d1564e4e7748e5ed291436858a31c748bdcefca29dbce196b77",
+    "a3d1896a6d78b9f001483e371a4897617a5655ff5b20e419221e05004224999d",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -72,11 +72,11 @@ def _backward_of_dweight_dbias(dy, x, weight, needs):
 def _backward(dy, x, weight, needs) -> LinearGradients:
     if not _usable(dy, x, weight):
         return _of._backward(dy, x, weight, needs)
-    if not needs[0] and not needs[1] and needs[2]:
+    if not needs.x and not needs.weight and needs.bias:
         return _backward_of_dbias(dy, x, weight, needs)
-    if not needs[0] and needs[1] and needs[2]:
+    if not needs.x and needs.weight and needs.bias:
         return _backward_of_dweight_dbias(dy, x, weight, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.x and needs.weight and needs.bias):
         return _of._backward(dy, x, weight, needs)
     _given = (dy, x, weight, needs)
     H = dy.shape[1]

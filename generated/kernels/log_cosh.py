@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "156a92497d74fda1ca95e9da42f82f2a5283bbf32a3e1c6ee2867d40fd3aebe7",
-    ("_forward", "_backward", "LogCoshFunction"),
+    "341b897f045759d0bfcf3e63a921f89d8b65dcede8c6d7df3108489bf8543641",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> LogCoshGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
@@ -133,8 +133,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-LogCoshFunction = _AtOnce(
-    _of.LogCoshFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "0d547c170194d147f04f28f33033d17d90ca895aaadf2cd6855a12e0b9da58cc",
+    "cd4afda8b0254dc91de58625d4051001d24392a5c0ce1608714aa219b83e6584",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dlosses, x, target, needs):
 def _backward(dlosses, x, target, needs) -> LogCoshNoneGradients:
     if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, x, target, needs)
     _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]

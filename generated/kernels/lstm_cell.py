@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "69bc9917dd8175aa5548b48e32f89739a4a1e28a0fe0fc12ea53f5912eca2252",
+    "b087955a12ad4bc8238b48b9e42c425aa2ac5ef2c355f5dc978ea7d7ccd29a7c",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -107,11 +107,11 @@ def _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
 def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
     if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
         return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and needs[6]:
+    if not needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh:
         return _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
             dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
         )
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5] and needs[6]):
+    if not (needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh):
         return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     N = dy.shape[1]
@@ -202,18 +202,18 @@ def _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
     dh = dpre @ weight_hh
     dweight_ih = dpre.mT @ x
     dweight_hh = dpre.mT @ h
-    return (None, dh, dc, dweight_ih, dweight_hh, None, None)
+    return (None, dh, dc, dweight_ih, dweight_hh)
 
 
 @_runtime.uncast
 def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
     if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
         return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4]:
+    if not needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh:
         return _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
             dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
         )
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4]):
+    if not (needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh):
         return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     N = dy.shape[1]
@@ -243,4 +243,4 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     dh = dpre @ weight_hh
     dweight_ih = dpre.mT @ x
     dweight_hh = dpre.mT @ h
-    return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dc, dweight_ih, dweight_hh)

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "206969a33f26713e2a3861eda9ab913e93200cc5fef7b7effa39c5b3d0b843bd",
+    "45edbba53a847b3c673f5e8d1d6dfef8e2f7343b3be01d05052147baa2a6be33",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -120,13 +120,13 @@ def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
 def _backward(dy, query, key, value, probs, scale, needs) -> MaskedAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)
-    if needs[0] and not needs[1] and not needs[2]:
+    if needs.query and not needs.key and not needs.value:
         return _backward_of_dquery(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and not needs[2]:
+    if not needs.query and needs.key and not needs.value:
         return _backward_of_dkey(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and needs[2]:
+    if not needs.query and needs.key and needs.value:
         return _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.query and needs.key and needs.value):
         return _of._backward(dy, query, key, value, probs, scale, needs)
     _given = (dy, query, key, value, probs, scale, needs)
     B = dy.shape[0]

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c8aee0ef303cdc330e82b0850ed071660d735f7b782744eaeab50f11894ffd33",
+    "c96da8e4122fdd94b7b3d7cea3aab576abe6114d899a3b48d40c046a543350a2",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -38,10 +38,10 @@ def _forward(x, mask) -> MaskedSoftmaxForward:
     return MaskedSoftmaxForward(y)
 
 
-def _backward(dy, y) -> MaskedSoftmaxGradients:
+def _backward(dy, y, needs) -> MaskedSoftmaxGradients:
     if not _usable(dy, y):
-        return _of._backward(dy, y)
-    _given = (dy, y)
+        return _of._backward(dy, y, needs)
+    _given = (dy, y, needs)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)

@@ -18,7 +18,7 @@ from ._training import TrainingStep
 
 _of = Original(
     _module,
-    "4a38449833e71e7b0b72ec462969269404843370c670bea57152075a844b6f7e",
+    "387fba3ab378ac093df21296d6674eba9ae2d0900b889c11792ab6b862e55931",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -130,11 +130,11 @@ def _backward(
         return _of._backward(
             dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
         )
-    if not needs[2] and needs[3] and needs[4] and needs[5] and needs[6] and needs[7] and needs[8]:
+    if not needs.C and needs.W1 and needs.b1 and needs.W2 and needs.b2 and needs.bngain and needs.bnbias:
         return _backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
             dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
         )
-    if not (needs[2] and needs[3] and needs[4] and needs[5] and needs[6] and needs[7] and needs[8]):
+    if not (needs.C and needs.W1 and needs.b1 and needs.W2 and needs.b2 and needs.bngain and needs.bnbias):
         return _of._backward(
             dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
         )

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "29b781c15e6c8c21402fb2dad3ff0fd6ebfffeaf1795ee3bd7faff6747313fd5",
-    ("_forward", "_backward", "MSEFunction"),
+    "3b971044538b2641dd8345db30c361704d04c27aa2dd4781d2b0e1ec8a012be2",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> MSEGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
@@ -133,8 +133,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-MSEFunction = _AtOnce(
-    _of.MSEFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bac13a121d73872ad2879b31ca5e51a91f79209606bc4e8ca70cdd14747b0a0f",
+    "75b8311b33c73a1ef25cfe0588ec266f65a743de57c6ea747ae8887cd3352bee",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dlosses, x, target, needs):
 def _backward(dlosses, x, target, needs) -> MSENoneGradients:
     if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, x, target, needs)
     _given = (dlosses, x, target, needs)
     N = dlosses.shape[0]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d8818fbb2ee4817790517d08db018d16466a809804452d4cc4d95a43bd605866",
-    ("_forward", "_backward", "MSESumFunction"),
+    "bcad40e68be62e56405226bf059edf6a6d5ddba003f5c4c2b7dbc0749b21fb81",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, needs):
 def _backward(dloss, x, target, needs) -> MSESumGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, needs)
     _given = (dloss, x, target, needs)
     N = x.shape[0]
@@ -133,8 +133,8 @@ def _takes_plain(x, target) -> bool:
     return False
 
 
-MSESumFunction = _AtOnce(
-    _of.MSESumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True): _loss_and_dx_dtarget,

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b3762de3165cbd3789f66cce32335653331e3abc4dda4657b6a1bf38c085eaf5",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLFunction"),
+    "9e736b44d29967bd4eabf5d8e3e40618461737db119fc9b1905eb35745e5f8e9",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (6, 3, 0),
@@ -60,10 +60,10 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
     return NLLForward(loss, labels, labels_kept, weight, counted_sum_2)
 
 
-def _backward(dloss, labels, labels_kept, weight, counted_sum_2) -> NLLGradients:
+def _backward(dloss, labels, labels_kept, weight, counted_sum_2, needs) -> NLLGradients:
     if not _usable(dloss, labels, labels_kept, weight, counted_sum_2):
-        return _of._backward(dloss, labels, labels_kept, weight, counted_sum_2)
-    _given = (dloss, labels, labels_kept, weight, counted_sum_2)
+        return _of._backward(dloss, labels, labels_kept, weight, counted_sum_2, needs)
+    _given = (dloss, labels, labels_kept, weight, counted_sum_2, needs)
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -124,10 +124,10 @@ def _plain_forward(logprobs, labels) -> tuple:
     return (loss, labels, C)
 
 
-def _plain_backward(dloss, labels, C) -> tuple:
+def _plain_backward(dloss, labels, C, needs) -> tuple:
     if not _usable(dloss, labels):
-        return _of._plain_backward(dloss, labels, C)
-    _given = (dloss, labels, C)
+        return _of._plain_backward(dloss, labels, C, needs)
+    _given = (dloss, labels, C, needs)
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs_ = dloss.new_empty(N, C, S)
@@ -157,8 +157,8 @@ def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
     return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
 
 
-NLLFunction = _AtOnce(
-    _of.NLLFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False, False, False): _loss_and_dlogprobs,

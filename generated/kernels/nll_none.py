@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ad45146745485e54a4e1e8804e936c77d1daa2b29ed0e069101eb04e2d3cf440",
+    "561a2786780a84a7805d5ee6fd8faa5acd5a4ddc6fba190bb7c71f27e435f50c",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -55,10 +55,10 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLNoneForward:
     return NLLNoneForward(losses, labels, labels_kept, weight)
 
 
-def _backward(dlosses, labels, labels_kept, weight) -> NLLNoneGradients:
+def _backward(dlosses, labels, labels_kept, weight, needs) -> NLLNoneGradients:
     if not _usable(dlosses, labels, labels_kept, weight):
-        return _of._backward(dlosses, labels, labels_kept, weight)
-    _given = (dlosses, labels, labels_kept, weight)
+        return _of._backward(dlosses, labels, labels_kept, weight, needs)
+    _given = (dlosses, labels, labels_kept, weight, needs)
     N = dlosses.shape[0]
     C = weight.shape[0]
     S = dlosses.shape[1]
@@ -93,10 +93,10 @@ def _plain_forward(logprobs, labels) -> tuple:
     return (losses, labels, C)
 
 
-def _plain_backward(dlosses, labels, C) -> tuple:
+def _plain_backward(dlosses, labels, C, needs) -> tuple:
     if not _usable(dlosses, labels):
-        return _of._plain_backward(dlosses, labels, C)
-    _given = (dlosses, labels, C)
+        return _of._plain_backward(dlosses, labels, C, needs)
+    _given = (dlosses, labels, C, needs)
     N = dlosses.shape[0]
     S = dlosses.shape[1]
     dlogprobs_ = dlosses.new_empty(N, C, S)

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "dfbec1b92b31c50c9d7f4a632c8cc9975e7536621e9cc64676c849e5fcb49032",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "NLLSumFunction"),
+    "2bb760bc501926b649748767caf67ef7f61bcf61ddb5b37eaf07ef0c98b63e0b",
+    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (5, 3, 0),
@@ -59,10 +59,10 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLSumForward:
     return NLLSumForward(loss, labels, labels_kept, weight)
 
 
-def _backward(dloss, labels, labels_kept, weight) -> NLLSumGradients:
+def _backward(dloss, labels, labels_kept, weight, needs) -> NLLSumGradients:
     if not _usable(dloss, labels, labels_kept, weight):
-        return _of._backward(dloss, labels, labels_kept, weight)
-    _given = (dloss, labels, labels_kept, weight)
+        return _of._backward(dloss, labels, labels_kept, weight, needs)
+    _given = (dloss, labels, labels_kept, weight, needs)
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -122,10 +122,10 @@ def _plain_forward(logprobs, labels) -> tuple:
     return (loss, labels, C)
 
 
-def _plain_backward(dloss, labels, C) -> tuple:
+def _plain_backward(dloss, labels, C, needs) -> tuple:
     if not _usable(dloss, labels):
-        return _of._plain_backward(dloss, labels, C)
-    _given = (dloss, labels, C)
+        return _of._plain_backward(dloss, labels, C, needs)
+    _given = (dloss, labels, C, needs)
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs_ = dloss.new_empty(N, C, S)
@@ -155,8 +155,8 @@ def _takes_plain(logprobs, labels, weight, ignore_index) -> bool:
     return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
 
 
-NLLSumFunction = _AtOnce(
-    _of.NLLSumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False, False, False): _loss_and_dlogprobs,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5b20b414fec0e9ae7d982ad6be45c48ff32cb58b3c89512058b57d1d4e4d7ae3",
+    "7d42f518033088bf7e88ec58342f6dd1b878acac20edf30976586936e7e390c4",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -78,11 +78,11 @@ def _backward_of_dgain(dy, x, gain, inv_rms, needs):
 def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
     if not _usable(dy, x, gain, inv_rms):
         return _of._backward(dy, x, gain, inv_rms, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.gain:
         return _backward_of_dx(dy, x, gain, inv_rms, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.gain:
         return _backward_of_dgain(dy, x, gain, inv_rms, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.gain):
         return _of._backward(dy, x, gain, inv_rms, needs)
     _given = (dy, x, gain, inv_rms, needs)
     C = dy.shape[1]
@@ -113,10 +113,10 @@ def _plain_forward(x, eps) -> tuple:
     return (xhat, inv_rms)
 
 
-def _plain_backward(dy, inv_rms, y) -> tuple:
+def _plain_backward(dy, inv_rms, y, needs) -> tuple:
     if not _usable(dy, inv_rms, y):
-        return _of._plain_backward(dy, inv_rms, y)
-    _given = (dy, inv_rms, y)
+        return _of._plain_backward(dy, inv_rms, y, needs)
+    _given = (dy, inv_rms, y, needs)
     C = dy.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
@@ -127,4 +127,4 @@ def _plain_backward(dy, inv_rms, y) -> tuple:
     )
     if not _done:
         return _of._plain_backward(*_given)
-    return (dx, None)
+    return (dx,)

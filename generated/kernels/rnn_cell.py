@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "53616b23d3f793db9bc6d96aaa84de6a9e2c488127f2f1596281a8040bbd22cc",
+    "4d0cc798162d4d8ef99cac32a61872676e14120dc1746d18a455ce1bfb2f391e",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {
@@ -85,11 +85,11 @@ def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
 def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
     if not _usable(dy, x, h, weight_ih, weight_hh, y):
         return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
-    if not needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]:
+    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh:
         return _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
             dy, x, h, weight_ih, weight_hh, y, needs,
         )
-    if not (needs[0] and needs[1] and needs[2] and needs[3] and needs[4] and needs[5]):
+    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh):
         return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
     _given = (dy, x, h, weight_ih, weight_hh, y, needs)
     H = dy.shape[1]
@@ -137,16 +137,16 @@ def _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, 
     dh = dpre @ weight_hh
     dweight_ih = dpre.mT @ x
     dweight_hh = dpre.mT @ h
-    return (None, dh, dweight_ih, dweight_hh, None, None)
+    return (None, dh, dweight_ih, dweight_hh)
 
 
 @_runtime.uncast
 def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     if not _usable(dy, x, h, weight_ih, weight_hh, y):
         return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)
-    if not needs[0] and needs[1] and needs[2] and needs[3]:
+    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh:
         return _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, y, needs)
-    if not (needs[0] and needs[1] and needs[2] and needs[3]):
+    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh):
         return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)
     _given = (dy, x, h, weight_ih, weight_hh, y, needs)
     H = dy.shape[1]
@@ -159,4 +159,4 @@ def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     dh = dpre @ weight_hh
     dweight_ih = dpre.mT @ x
     dweight_hh = dpre.mT @ h
-    return (dx, dh, dweight_ih, dweight_hh, None, None)
+    return (dx, dh, dweight_ih, dweight_hh)

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "b8ba9b6444032711ac11122997fdf58d8b8aad4bb49eeca4afc386bdcdbddf02",
+    "90a5a2364f889c642540095d4806ff8cfc020d663f56e46f36237691dd398594",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -120,13 +120,13 @@ def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
 def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
     if not _usable(dy, query, key, value, probs):
         return _of._backward(dy, query, key, value, probs, scale, needs)
-    if needs[0] and not needs[1] and not needs[2]:
+    if needs.query and not needs.key and not needs.value:
         return _backward_of_dquery(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and not needs[2]:
+    if not needs.query and needs.key and not needs.value:
         return _backward_of_dkey(dy, query, key, value, probs, scale, needs)
-    if not needs[0] and needs[1] and needs[2]:
+    if not needs.query and needs.key and needs.value:
         return _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs)
-    if not (needs[0] and needs[1] and needs[2]):
+    if not (needs.query and needs.key and needs.value):
         return _of._backward(dy, query, key, value, probs, scale, needs)
     _given = (dy, query, key, value, probs, scale, needs)
     B = dy.shape[0]

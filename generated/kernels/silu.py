@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fe3ba2c37f1a5f99f03a355a5dab9a6b65aee1c920febe3a16f76f6ae8fc91c9",
+    "6b7614bf0b12e41098666dab1dd814c5ace3e2aae350eba086468bc0e0c6270f",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -37,10 +37,10 @@ def _forward(x) -> SiluForward:
     return SiluForward(y, x)
 
 
-def _backward(dy, x) -> SiluGradients:
+def _backward(dy, x, needs) -> SiluGradients:
     if not _usable(dy, x):
-        return _of._backward(dy, x)
-    _given = (dy, x)
+        return _of._backward(dy, x, needs)
+    _given = (dy, x, needs)
     N = dy.shape[0]
     dx = dy.new_empty(N)
     _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))

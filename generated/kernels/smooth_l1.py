@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "67b58df133f87ae58ab57c9ad04bffa192837143889664001866f38bcce8e8d4",
-    ("_forward", "_backward", "SmoothL1Function"),
+    "95e2f598855f7544156bf18f39957ede69aa44ee2b7fb4a3f2f0c7799ad0f221",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, beta, needs):
 def _backward(dloss, x, target, beta, needs) -> SmoothL1Gradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, beta, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, beta, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, beta, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, beta, needs)
     _given = (dloss, x, target, beta, needs)
     N = x.shape[0]
@@ -137,8 +137,8 @@ def _takes_plain(x, target, beta) -> bool:
     return False
 
 
-SmoothL1Function = _AtOnce(
-    _of.SmoothL1Function,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False): _loss_and_dx_dtarget,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "a58790a2b6c4481778b448ad638d383c5e3f40b20cba04b39b14a9dcc52f1853",
+    "1db113bda844378b218e6060635d03d47c3be6ca4345684ce86f5983d3345730",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dtarget(dlosses, x, target, beta, needs):
 def _backward(dlosses, x, target, beta, needs) -> SmoothL1NoneGradients:
     if not _usable(dlosses, x, target):
         return _of._backward(dlosses, x, target, beta, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dlosses, x, target, beta, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dlosses, x, target, beta, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dlosses, x, target, beta, needs)
     _given = (dlosses, x, target, beta, needs)
     N = dlosses.shape[0]

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "fdadac41c57be2c6f37e7bc59048d5affe6019662750ef283a29a68720dbb8bd",
-    ("_forward", "_backward", "SmoothL1SumFunction"),
+    "a5b5f2d1843c88f9723c4d2650b5c8712825b88fc280bf83ace99453897f5b8d",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 1),
@@ -74,11 +74,11 @@ def _backward_of_dtarget(dloss, x, target, beta, needs):
 def _backward(dloss, x, target, beta, needs) -> SmoothL1SumGradients:
     if not _usable(dloss, x, target):
         return _of._backward(dloss, x, target, beta, needs)
-    if needs[0] and not needs[1]:
+    if needs.x and not needs.target:
         return _backward_of_dx(dloss, x, target, beta, needs)
-    if not needs[0] and needs[1]:
+    if not needs.x and needs.target:
         return _backward_of_dtarget(dloss, x, target, beta, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.x and needs.target):
         return _of._backward(dloss, x, target, beta, needs)
     _given = (dloss, x, target, beta, needs)
     N = x.shape[0]
@@ -137,8 +137,8 @@ def _takes_plain(x, target, beta) -> bool:
     return False
 
 
-SmoothL1SumFunction = _AtOnce(
-    _of.SmoothL1SumFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, True, False): _loss_and_dx_dtarget,

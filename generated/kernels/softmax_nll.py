@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "eabdbd702787765751ca2becdc12c2ec76a3198603ac20af94bbfe9ab869c5e2",
-    ("_forward", "_backward", "SoftmaxNLLFunction"),
+    "56dce27a01a6661a1c3147a55e4bec44ba9ebd6f6619a43df2813339af384a95",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
@@ -41,10 +41,10 @@ def _forward(logits, labels) -> SoftmaxNLLForward:
     return SoftmaxNLLForward(loss, labels, probs)
 
 
-def _backward(dloss, labels, probs) -> SoftmaxNLLGradients:
+def _backward(dloss, labels, probs, needs) -> SoftmaxNLLGradients:
     if not _usable(dloss, labels, probs):
-        return _of._backward(dloss, labels, probs)
-    _given = (dloss, labels, probs)
+        return _of._backward(dloss, labels, probs, needs)
+    _given = (dloss, labels, probs, needs)
     N = labels.shape[0]
     C = probs.shape[1]
     dlogits_ = dloss.new_empty(N, C)
@@ -77,8 +77,8 @@ def _takes_plain(logits, labels) -> bool:
     return False
 
 
-SoftmaxNLLFunction = _AtOnce(
-    _of.SoftmaxNLLFunction,
+function = _AtOnce(
+    _of.function,
     _takes_plain,
     {
         (True, False): _loss_and_dlogits,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7d5ab1dfef98037891a0f35da2b7775939b80984d30062ca770e7b6f7651089f",
+    "a5a7fa28a6e22f306e7321acf07f466588487c2b9fa38608043b910efb4a7764",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -37,10 +37,10 @@ def _forward(x, beta) -> SoftplusForward:
     return SoftplusForward(y, x, beta)
 
 
-def _backward(dy, x, beta) -> SoftplusGradients:
+def _backward(dy, x, beta, needs) -> SoftplusGradients:
     if not _usable(dy, x):
-        return _of._backward(dy, x, beta)
-    _given = (dy, x, beta)
+        return _of._backward(dy, x, beta, needs)
+    _given = (dy, x, beta, needs)
     N = dy.shape[0]
     dx = dy.new_empty(N)
     _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, beta))

@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "555747d40de545ab970dd4488fcd8d9997b19d1f28717831afd93da8c93012c1",
-    ("_forward", "_backward", "StdFunction"),
+    "aedf910b4c6973b1992277e37c9a600b9412cbf901a5e80a4f316cf06b438e21",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 1),
@@ -43,10 +43,10 @@ def _forward(x, correction) -> StdForward:
     return StdForward(y, diff_, var, correction)
 
 
-def _backward(dy, diff, var, correction) -> StdGradients:
+def _backward(dy, diff, var, correction, needs) -> StdGradients:
     if not _usable(dy, diff, var):
-        return _of._backward(dy, diff, var, correction)
-    _given = (dy, diff, var, correction)
+        return _of._backward(dy, diff, var, correction, needs)
+    _given = (dy, diff, var, correction, needs)
     C = diff.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
@@ -98,8 +98,8 @@ def _takes_plain(x, correction) -> bool:
     return False
 
 
-StdFunction = _KeepingLess(
-    _of.StdFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     None,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "c2bd9f06639472e2e54d37eaa05415bfca2b7aa927cc369d3323d61b458b985c",
+    "b4dd0f3542cb47b3eb1395b46c94b0273ec5b82823730afb0f3ee124a8c0cdc4",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -66,11 +66,11 @@ def _backward_of_dx(dy, gate, x, needs):
 def _backward(dy, gate, x, needs) -> SwigluGradients:
     if not _usable(dy, gate, x):
         return _of._backward(dy, gate, x, needs)
-    if needs[0] and not needs[1]:
+    if needs.gate and not needs.x:
         return _backward_of_dgate(dy, gate, x, needs)
-    if not needs[0] and needs[1]:
+    if not needs.gate and needs.x:
         return _backward_of_dx(dy, gate, x, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.gate and needs.x):
         return _of._backward(dy, gate, x, needs)
     _given = (dy, gate, x, needs)
     N = dy.shape[0]

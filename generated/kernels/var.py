@@ -15,8 +15,8 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "5f6a470fd381029edf73258407f6d887bfa87e9d882d1a8b669bb75c3408aff2",
-    ("_forward", "_backward", "VarFunction"),
+    "0205c80f4b748cff8c3b46d973dc9b78265e998f6a99759b00c9074c51116612",
+    ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 1),
@@ -42,10 +42,10 @@ def _forward(x, correction) -> VarForward:
     return VarForward(y, diff_, correction)
 
 
-def _backward(dy, diff, correction) -> VarGradients:
+def _backward(dy, diff, correction, needs) -> VarGradients:
     if not _usable(dy, diff):
-        return _of._backward(dy, diff, correction)
-    _given = (dy, diff, correction)
+        return _of._backward(dy, diff, correction, needs)
+    _given = (dy, diff, correction, needs)
     C = diff.shape[1]
     N = dy.shape[0]
     dx = dy.new_empty(N, C)
@@ -85,8 +85,8 @@ def _takes_plain(x, correction) -> bool:
     return False
 
 
-VarFunction = _KeepingLess(
-    _of.VarFunction,
+function = _KeepingLess(
+    _of.function,
     _takes_plain,
     (_lean_forward, _lean_backward),
     None,

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8e90fc126be6d04d5e51882eb92b3a065931afd54f6efc2552b542799b07d3cb",
+    "ddfe0245c4a95112a1e0492a2789025b3224f17abead76e8e9da6d62e9bdd0f0",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
@@ -70,11 +70,11 @@ def _backward_of_dg(dw, v, g, norm, needs):
 def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
     if not _usable(dw, v, g, norm):
         return _of._backward(dw, v, g, norm, needs)
-    if needs[0] and not needs[1]:
+    if needs.v and not needs.g:
         return _backward_of_dv(dw, v, g, norm, needs)
-    if not needs[0] and needs[1]:
+    if not needs.v and needs.g:
         return _backward_of_dg(dw, v, g, norm, needs)
-    if not (needs[0] and needs[1]):
+    if not (needs.v and needs.g):
         return _of._backward(dw, v, g, norm, needs)
     _given = (dw, v, g, norm, needs)
     H = dw.shape[0]

@@ -66,7 +66,7 @@ def functions_of(program: Program) -> Written:
     if program.plain is not None:
         shorter = page.plain.program
         plain, plain_pair = _pair_written(written, page.plain, shorter, "_plain", program)
-    name, test = f"{program.title}Function", page.takes_plain() or "False"
+    name, test = "function", page.takes_plain() or "False"
     inputs = ", ".join(p.name for p in program.forward.parameters)
     if parts or plain:
         texts = (tuple(f"{w.wanted}: {w.name}" for w in found) for found in (parts, plain))
@@ -86,7 +86,7 @@ def _pair_written(
     """
     writer = Wrappers(page, pair)
     forward = _loops(pair, pair.forward, f"{prefix}_forward", flat(pair, pair.forward))
-    name, results = f"{prefix}_backward", program.backward.results
+    name, results = f"{prefix}_backward", pair.backward.results
     backward = _loops(pair, pair.backward, name, flat(pair, pair.backward))
     at_once = [*_at_once_found(writer, prefix, program)]
     keeping_less = None if at_once else _lean_found(writer, prefix, program)
@@ -97,7 +97,7 @@ def _pair_written(
         _add(written, forward, writer.wrapper(forward, f"{prefix}_forward", returned, {}))
         written.replaced.append(f"{prefix}_forward")
     if backward is not None:
-        shown = [r if r in pair.backward.results else "None" for r in results] if prefix else ()
+        shown = results if prefix else ()
         parts = _parts_written(written, writer, name, results, keeping_less is not None)
         _add(written, backward, writer.wrapper(backward, name, shown, parts))
         written.replaced.append(name)
@@ -124,9 +124,9 @@ def _parts_written(
         loops = _loops(pair, part, own, flat(pair, part))
         if loops is not None:
             _add(written, loops, writer.part(loops, own, results, bool(name != "_backward")))
-            tests = ["not " * (r not in some) + f"{page.needs}[{places[r]}]" for r in everything]
+            tests = ["not " * (r not in some) + f"{page.needs}.{places[r]}" for r in everything]
             found[" and ".join(tests)] = own
-    every = " and ".join(f"{page.needs}[{places[r]}]" for r in everything)
+    every = " and ".join(f"{page.needs}.{places[r]}" for r in everything)
     return found | {f"not ({every})": f"_of.{name}"}
 
 

@@ -62,8 +62,8 @@ class Wrappers:
         ``parts`` are functions that compute some of the results, by the condition for each.
         """
         function = loops.function
-        guards = [self.page.needs] * self.page.guards_in(function)
-        arguments = [*(p.name for p in function.parameters), *guards]
+        needs = [self.page.needs] * name.endswith("_backward")
+        arguments = [*(p.name for p in function.parameters), *needs]
         tensors = ", ".join(p.name for p in function.tensors)
         lines = [
             f"if not _usable({tensors}):",
@@ -76,15 +76,14 @@ class Wrappers:
             ]
         instead = f"return _of.{name}(*_given)"
         lines += _Body(self, loops, instead, arguments).lines()
-        core = self.page.core(function, name, guards, returned)
+        core = self.page.core(function, name, needs, returned)
         last = self.returned(loops, returned or function.results, not returned)
         return Wrapper(name, core.signature, tuple(lines), last)
 
     def part(self, loops: Loops, name: str, results: Sequence[str], plain: bool) -> Wrapper:
         """Of a backward, for some of its gradients; the others of ``results`` are None."""
         function = loops.function
-        guards = [self.page.needs] * self.page.guards_in(self.program.backward)
-        arguments = [*(p.name for p in function.parameters), *guards]
+        arguments = [*(p.name for p in function.parameters), self.page.needs]
         whole = f"_of.{name.partition('_of_')[0]}"
         lines = _Body(self, loops, f"return {whole}(*_given)", arguments).lines()
         shown = [r if r in function.results else "None" for r in results]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codegen.program import NUMBERS, Second
 from codegen.targets.torch.branches import Branches
 from codegen.targets.torch.lines import broken
@@ -14,25 +12,21 @@ from codegen.targets.torch.wrapping import unpacked, used, wrapped
 class BehindTheBackward(Branches):
     """The second derivatives."""
 
-    def second_cores(self, name: str = "", gradients: Sequence[str] = ()) -> tuple[Core, ...]:
-        """The lines of what comes behind the backward, and behind what was saved; ``gradients`` are
-        those that the latter returns, if these are not all that it computes.
-        """
+    def second_cores(self, name: str = "") -> tuple[Core, ...]:
+        """The lines of what comes behind the backward, and behind what was saved."""
         second = self.program.second
         if second is None:
             return ()
         cotangents = dict(second.cotangents)
         tensors = [p for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
         behind = [second.behind.results[0], *(cotangents.get(p.name, "None") for p in tensors)]
-        asked = [self.needs] * self.guards_in(second.behind)
+        asked = [self.needs]
         found = [self.core(second.behind, f"{name}_behind", asked, behind)]
         if second.pullback is not None:
-            asked = [self.needs] * self.guards_in(second.pullback)
-            returned = gradients or second.pullback.results
+            returned = second.pullback.results
             found.append(self.core(second.pullback, f"{name}_pullback", asked, returned))
         kinds = (("behind", second.behind), ("pullback", second.pullback))
         for again, (kind, of) in zip(second.third, kinds, strict=False):
-            asked = [self.needs] * self.guards_in(again.function)
             computed = dict(again.gradients)
             returned = [computed.get(p.name, "None") for p in of.tensors]
             found.append(self.core(again.function, f"{name}_{kind}_again", asked, returned))
@@ -103,23 +97,19 @@ class BehindTheBackward(Branches):
         saved = names[len(second.behind.parameters) - len(needs) :]
         tensors = [p for p in needs if p.role not in NUMBERS]
         found = [second.behind.results[0], *(cotangents.get(p.name, "_") for p in tensors)]
-        all_of = {n: f"(True,) * {n}" for n in (len(found), len(self.program.forward.parameters))}
-        asked = [all_of[len(found)]] * self.guards_in(second.behind)
-        call = broken(f"{unpacked(found)} = _behind({', '.join([*names, *asked])})")
+        every = "_pair.rule.every"
+        given = ", ".join([*names, f"{every}_behind"])
+        call = broken(f"{unpacked(found)} = _behind({given})")
         lines = [*self.asked(double), call]
         values: dict[str, list[str]] = {name: [] for name in double.results[1:]}
         pulled = unpacked(double.results[1:])
         if second.pullback is not None:
             of = [p.name for p in second.pullback.parameters if p.role == "adjoint"]
             passed = [name if name in cotangents.values() else "None" for name in of]
-            saved += [all_of[len(self.program.forward.parameters)]] * self.guards_in(
-                second.pullback
-            )
-            lines.append(wrapped(f"{pulled} = _pullback", [*passed, *saved], indent=4))
+            lines.append(wrapped(f"{pulled} = _pullback", [*passed, *saved, every], indent=4))
             values = {name: [name] for name in values}
         elif self.program.forward.results[0] in cotangents:
-            passed = [cotangents[self.program.forward.results[0]], *saved]
-            passed += [all_of[len(self.program.forward.parameters)]] * self.guards
+            passed = [cotangents[self.program.forward.results[0]], *saved, every]
             lines.append(wrapped(f"{pulled} = _backward", passed, indent=4))
             values = {name: [name] for name in values}
         for p in tensors:

@@ -120,9 +120,8 @@ class Branches(Functions):
         super().__init__(program, asked_for)
         self.variants: dict[int, dict[str, tuple[Branches, Function]]] = {}
         if whole is not None:
-            self.whole = whole
             self.dims, self.dtype, self.result = whole.dims, whole.dtype, whole.result
-            self.needs, self.apply = whole.needs, whole.apply
+            self.needs = whole.needs
         every = dict(program.reductions)
         if program.reduction not in every:
             return

@@ -67,7 +67,7 @@ class Checks:
                 wrong.append(f"not {name}.is_floating_point()")
             elif step.kind in ("same", "saved"):
                 wrong.append(f"{name}.dtype != {dtype}")
-            lines.append(f"{_condition(wrong)}\n        {_call(asked, len(MORE))}")
+            lines.append(f"{condition(wrong)}\n        {_call(asked, len(MORE))}")
         else:
             lines.append(_call(asked, 4))
         if step.kind == "first":
@@ -277,7 +277,7 @@ def _raised(message: str) -> str:
     return f"raise ValueError({inside}\n        )"
 
 
-def _condition(wrong: list[str]) -> str:
+def condition(wrong: list[str]) -> str:
     """``if``, where one of these is so, in lines that are not too long."""
     line = f"if {' or '.join(wrong)}:"
     if len(line) + len(MORE) <= LONGEST:

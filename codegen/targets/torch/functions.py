@@ -11,7 +11,7 @@ from codegen.program.parts import values_in
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load
-from codegen.targets.torch.checks import Surroundings
+from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.printer import Printer
@@ -27,7 +27,7 @@ class Functions:
     """
 
     def __init__(self, program: Program, asked_for: Sequence[Parameter] = ()):
-        self.program, self.whole = program, self
+        self.program = program
         self.asked_for = asked_for or program.forward.parameters
         self.sizes = dict(program.sizes)
         second = program.second
@@ -43,8 +43,8 @@ class Functions:
         for function in self.functions:
             taken |= {p.name for p in function.parameters} | {step.name for step in function.steps}
         self.dims = {size: free(f"{size}_dims", taken) for size in program.several}
-        self.dtype, self.result, self.needs, self.apply = (
-            free(name, taken) for name in ("dtype", "result", "needs", "apply")
+        self.dtype, self.result, self.needs = (
+            free(name, taken) for name in ("dtype", "result", "needs")
         )
 
     def printer(self, function: Function) -> Printer:
@@ -138,49 +138,31 @@ class Functions:
         return lines
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:
-        """``if needs[1] or needs[2]:``, by the places of what is asked for."""
-        places = [place for name, place in self.places(function).items() if name in results]
-        line = f"if {' or '.join(f'{self.needs}[{i}]' for i in places)}:"
-        return line if len(STEP + line) <= LONGEST else f"if {self._any_of(sorted(places))}:"
+        """``if needs.x or needs.gain:``, by the names of what is asked for."""
+        asked = [name for result, name in self.places(function).items() if result in results]
+        return condition([f"{self.needs}.{name}" for name in asked])
 
-    def _any_of(self, places: Sequence[int]) -> str:
-        """Whether one of the places is asked for; neighbours are looked at together."""
-        runs: list[list[int]] = []
-        for place in places:
-            if runs and place == runs[-1][-1] + 1:
-                runs[-1].append(place)
-            else:
-                runs.append([place])
-        return " or ".join(f"any({self.needs}[{run[0]} : {run[-1] + 1}])" for run in runs)
-
-    def places(self, function: Function) -> dict[str, int]:
-        """Of a function that may be asked for some of its results alone the place of each among
+    def places(self, function: Function) -> dict[str, str]:
+        """Of a function that may be asked for some of its results alone the name of each among
         what asks: the inputs, and behind the backward its own arguments.
         """
         second = self.program.second
         if second is not None and function is second.behind:
-            needs = self.whole.program.backward.parameters[1:]
-            tensors = [p.name for p in needs if p.role not in NUMBERS]
-            of = ((c, tensors.index(name) + 1) for name, c in second.cotangents)
-            return {function.results[0]: 0, **dict(of)}
+            needs = self.program.backward.parameters[1:]
+            upstream = function.parameters[-len(needs) - 1].name
+            return {function.results[0]: upstream, **{c: name for name, c in second.cotangents}}
         for again in second.third if second is not None else ():
             if function is again.function:
-                own = [p.name for p in function.tensors[len(again.vectors) :]]
-                return {name: own.index(of) for of, name in again.gradients}
+                return {name: of for of, name in again.gradients}
         back = [self.program.backward, *([second.pullback] if second is not None else [])]
         if any(function is each for each in back):
-            return {f"d{p.name}": i for i, p in enumerate(self.asked_for)}
+            return {f"d{p.name}": p.name for p in self.program.forward.parameters}
         return {}
 
     def guards_in(self, function: Function) -> bool:
         """Whether it has lines that not all of its results need."""
         everything = frozenset(function.results)
         return bool(self.places(function)) and any(by != everything for by in wanted_by(function))
-
-    @property
-    def guards(self) -> bool:
-        """Whether the backward has such lines."""
-        return self.guards_in(self.program.backward)
 
     def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
         """The results as they are returned: with all dimensions, the first ones ``rounded``."""

@@ -23,14 +23,13 @@ class Page(Autograd):
         )
         lines = lines_to_differentiate(program).name
         through = f"return {lines}({self.inputs}).{output}.to({first}.dtype)"
+        seen = "_runtime.in_plain_torch()"
+        seen += " or _runtime.transforms_active()" * self.by_lines
         lines = [
             *(f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")),
-            f"if {self.seen_through}:\n        {broken(through, WITHIN)}",
+            f"if {seen}:\n        {broken(through, WITHIN)}",
             self.prepared,
-            *self.applied(),
-            self.explained(f"{output} = {self.apply}({self.inputs})[0]"),
-            "if torch.compiler.is_compiling() and not torch.compiler.is_exporting():\n"
-            f"        {output} = torch.ops.gradform.once({output}, _REFUSAL)",
+            self.explained(f"{output} = _pair({self.inputs})"),
         ]
         whole = printer.restored(output, layout)
         lines += self.made_whole(program.forward, [output])
@@ -58,13 +57,12 @@ class Page(Autograd):
 
     def backward(self) -> PrintedFunction:
         function = self.program.backward
-        needs = [f"(True,) * {len(self.program.forward.parameters)}"] * self.guards
-        arguments = [*(p.name for p in function.parameters), *needs]
+        arguments = [*(p.name for p in function.parameters), "_pair.rule.every"]
         return self.function(
             function,
             [*self.asked(function), wrapped(f"{self.result} = _backward", arguments, indent=4)],
             self.restored(function, f"{self.result}.", rounded=len(function.results)),
-            self.core(function, "_backward", [self.needs] * self.guards),
+            self.core(function, "_backward", [self.needs]),
         )
 
     def atoms(self) -> PrintedFunction:

@@ -4,7 +4,6 @@ is passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -36,40 +35,16 @@ class Pairs(BehindTheBackward):
         return type(self)(plain_program(self.program), self.program.forward.parameters)
 
     @property
-    def any_order(self) -> bool:
-        """Whether the pairs may be differentiated again."""
-        return all(pair.program.second for pair in self.pairs)
-
-    @property
-    def known(self) -> list[str]:
-        """What a function of autograd's is given before its tensors."""
-        return ["plain"] * (self.plain is not None) + ["needs", "numbers"]
-
-    @property
     def third(self) -> bool:
         """Whether a third order was asked for, and is proved."""
-        return self.any_order and all(pair.program.second.third for pair in self.pairs)
+        seconds = [pair.program.second for pair in self.pairs]
+        return all(second is not None and second.third for second in seconds)
+
+    @property
+    def by_lines(self) -> bool:
+        """Whether autograd takes the second derivatives, line by line."""
+        return bool(self.program.without_second)
 
     @property
     def pairs(self) -> list[Pairs]:
         return [self, self.plain] if self.plain is not None else [self]
-
-    def either(
-        self, lines: Callable[[Pairs, str], list[str]], indent: str, of: str = "ctx."
-    ) -> list[str]:
-        """``lines`` for the one pair, or for the plain one and the other."""
-        whole = lines(self, "")
-        if self.plain is None:
-            return [f"{indent}{line}" for line in whole]
-        short = lines(self.plain, "_plain")
-        return [
-            f"{indent}if {of}plain:",
-            *(f"{indent}    {line}" for line in short),
-            f"{indent}else:",
-            *(f"{indent}    {line}" for line in whole),
-        ]
-
-    def backward_called(self, name: str, upstream: str, of: str = "ctx.") -> str:
-        needs = "ctx.needs_input_grad" if of else "needs"
-        more = f", needs={needs}" * self.guards
-        return f"{name}_backward({upstream}, *saved, *{of}numbers{more})"

@@ -68,7 +68,9 @@ class TorchTarget:
             functions=(page.forward(), page.backward(), page.atoms(), page.chain()),
             asked=page.arguments_asked(),
             prepared=page.prepared_names,
-            pair=page.differentiable(),
+            declared=page.declared(),
+            inputs=page.inputs,
+            output=program.forward.results[0],
             second=page.second(),
             cores=(*page.second_cores(), *page.plain_pair()),
         )

@@ -39,7 +39,7 @@ class Original:
                 f" gradform {name} --target cpp"
             )
         for name in names:
-            setattr(self, name, getattr(module, name))
+            setattr(self, name, getattr(module._pair if name == "function" else module, name))
 
 
 class Kernels:
