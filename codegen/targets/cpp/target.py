@@ -13,8 +13,9 @@ import jinja2
 
 from codegen.header import header
 from codegen.program import Program
-from codegen.targets.cpp.functions import Written, functions_of
+from codegen.targets.cpp.functions import Written
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.reduced import functions_of_all
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 USED = {"math.": "import math", "torch.": "import torch"}  # by what a text holds
 CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
-OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
+OWN = {"_run", "_done", "_given", "_found", "_of", "_usable"}  # names of a module of kernels
 # What all kernels share, by the names of the files beside them.
 RUNTIME = {
     "__init__.py": "choosing.py",
@@ -70,7 +71,7 @@ class CppTarget:
 
         Raises `QuestionError` for what no loop computes.
         """
-        written, step = functions_of(program), training_of(program)
+        written, step = functions_of_all(program), training_of(program)
         kernels, wrappers = written.kernels, written.wrappers
         if not kernels:
             return ()
@@ -82,7 +83,7 @@ class CppTarget:
         body = "\n".join(line for w in wrappers for line in (w.signature, *w.lines, w.returned))
         body += "".join(each.takes_plain for each in (*written.at_once, *written.lean))
         borrowed = sorted({*CALLED.findall(body)} - OWN - {w.name for w in wrappers})
-        classes = sorted({*re.findall(r"^return ([A-Z]\w*)\(", body, re.M)})
+        classes = sorted({*re.findall(r"^ *return ([A-Z]\w*)\(", body, re.M)})
         text = self._printed(
             "wrapper.py.jinja",
             header=lines,
@@ -92,6 +93,7 @@ class CppTarget:
             replaced=_tuple([f'"{name}"' for name in written.replaced]),
             at_once=written.at_once,
             lean=written.lean,
+            chosen=written.chosen,
             counts=[_counts(kernel) for kernel in kernels],
             digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
@@ -122,6 +124,7 @@ def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
     found += [line for part, line in USED.items() if part in body]
     found += [""] * bool(found) + [f"from .. import {name} as _module"]
     found += ["from . import AtOnce as _AtOnce"] * bool(written.at_once)
+    found += ["from . import ByReduction as _ByReduction"] * bool(written.chosen)
     found += ["from . import KeepingLess as _KeepingLess"] * bool(written.lean)
     found += ["from . import Kernels, Original", "from . import usable as _usable"]
     if step:

@@ -17,7 +17,7 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
-from codegen.targets.torch.loading import loaded
+from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
@@ -49,7 +49,8 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     finite where autograd's is, counts as infinitely far, as does everything where autograd has no
     finite numbers.
     """
-    return largest_difference_of(loaded(text, program), definition, program)
+    every = every_reduction(definition, program)
+    return max(largest_difference_of(loaded(text, p), d, p) for d, p in every)
 
 
 def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:

@@ -8,7 +8,8 @@ from inspect import signature
 from types import ModuleType
 
 from codegen.program import Program
-from derive.notation.definition import REDUCTION
+from derive.notation.definition import REDUCTION, Definition
+from derive.notation.reduced import reduced
 
 
 class _OfText(InspectLoader):
@@ -31,7 +32,11 @@ def load(text: str, name: str) -> ModuleType:
 
 def loaded(text: str, program: Program) -> ModuleType | OfOneReduction:
     """The module with this text as ``program``, one of its reductions, has it."""
-    module = load(text, program.name)
+    return of_program(load(text, program.name), program)
+
+
+def of_program(module: ModuleType, program: Program) -> ModuleType | OfOneReduction:
+    """The ``module`` as one of its reductions has it."""
     return OfOneReduction(module, program) if program.reduction else module
 
 
@@ -57,3 +62,9 @@ class OfOneReduction:
         return lambda *args, **named: function(
             **dict(zip(own, args, strict=False)), **named, **more
         )
+
+
+def every_reduction(definition: Definition, program: Program) -> list[tuple[Definition, Program]]:
+    """The program and those of its other reductions, each with its mathematics."""
+    others = ((reduced(definition, word), other) for word, other in program.reductions)
+    return [(definition, program), *others]
