@@ -256,13 +256,13 @@ def test_a_library_that_is_not_what_was_built_is_built_anew(folder, tmp_path, mo
     spec = importlib.util.spec_from_file_location("building", kernels / "_building.py")
     building = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(building)
-    library = building.built(kernels / "softmax.cpp", "float")
+    library = building.built(kernels / "softmax.cpp")
     whole, made = library.read_bytes(), library.stat().st_mtime_ns
-    assert building.built(kernels / "softmax.cpp", "float") == library
+    assert building.built(kernels / "softmax.cpp") == library
     assert library.stat().st_mtime_ns == made
     for name, damage in DAMAGE.items():
         damage(library)
-        assert building.built(kernels / "softmax.cpp", "float") == library, name
+        assert building.built(kernels / "softmax.cpp") == library, name
         assert [*tmp_path.iterdir()] == [library] and library.read_bytes() == whole, name
 
 

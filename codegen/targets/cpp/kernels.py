@@ -10,8 +10,8 @@ from codegen.schedule.elements import Axes, Element
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
-from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.loops import I64, Loops
+from codegen.targets.cpp.names import Names, named
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def kernels_of(
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
     sizes by their axes, ``several`` those of axes that stand for any number of dimensions.
     """
-    pieces = Kernels(name, flat, codes).pieces()
+    writer = Kernels(name, flat, codes)
+    pieces = writer.pieces()
     if len(pieces) != 1 or isinstance(pieces[0], Whole):
         return pieces
     kernel, special = pieces[0], []
@@ -47,7 +48,8 @@ def kernels_of(
         if codes[axis] in several and codes[axis] in kernel.sizes:
             (short,) = Kernels(f"{name}_without_{axis}", without(flat, axis), codes).pieces()
             alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
-            special.append((codes[axis], replace(alike, arguments=kernel.arguments)))
+            size = writer.names.of_codes[codes[axis]]
+            special.append((size, replace(alike, arguments=kernel.arguments)))
     return [replace(kernel, special=tuple(special))]
 
 
@@ -61,6 +63,7 @@ class Kernels:
         self.nodes = plan.nodes
         self.arrays = {array.name: array for array in flat.arrays}
         self.results = {made for _, made in flat.results}
+        self.names = Names([*self.arrays, *self.nodes], flat.scalars, codes)
 
     def runs(self) -> list[list[Sweep] | Whole]:
         """The stages, with neighbouring sweeps together."""
@@ -101,24 +104,27 @@ class Kernels:
         writes = [name for name in stored if name in later]
         local = [name for name in stored if name not in later]
         memory = {name: self.axes_of(name) for name in (*reads, *stored)}
-        loops = Loops(self.codes, memory)
+        loops = Loops(self.names, memory)
         elements = [part for node in nodes for part in node.value.parts()]
         axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
         sizes = tuple(sorted({self.codes[axis] for axis in axes}))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
         arguments = [
             *((self._type(name), named(name)) for name in reads),
-            *(("Real* __restrict", named(name)) for name in writes),
-            *((f"const {I64}", f"size_{size}") for size in sizes),
-            *(("const double", named(name)) for name in scalars),
-            ("const int", "threads"),
+            *(("Real*", named(name)) for name in writes),
+            *((I64, self.names.of_codes[size]) for size in sizes),
+            *(("double", named(name)) for name in scalars),
+            ("int", "threads"),
         ]
-        loops.given = (*(name for _, name in arguments), *map(named, local))
         for sweep in sweeps:
             loops.sweep(sweep)
         lines = [
             *self._labels_checked(elements, loops),
-            *(line for name in local for line in self._local(name, memory[name], loops)),
+            *["    Scratch scratch;"] * (loops.keeps or bool(local)),
+            *(
+                f"    Real* {named(name)} = scratch.of<Real>({loops.count(memory[name])});"
+                for name in local
+            ),
             *loops.lines,
         ]
         return Kernel(
@@ -132,14 +138,7 @@ class Kernels:
     def _type(self, name: str) -> str:
         found = self.arrays.get(name) or self.nodes[name]
         whole = not isinstance(found, Node) and found.entries == "whole"
-        return f"const {I64}* __restrict" if whole else "const Real* __restrict"
-
-    def _local(self, name: str, axes: Axes, loops: Loops) -> list[str]:
-        count, name = loops.product([loops.print.size(axis) for axis in axes]), named(name)
-        return [
-            f"    Scratch<Real> {name}_memory({count});",
-            f"    Real* __restrict {name} = {name}_memory.entries;",
-        ]
+        return f"const {I64}*" if whole else "const Real*"
 
     def axes_of_labels(self, elements: Sequence[Element]) -> set[str]:
         """Those that labels, which are read, index."""
@@ -154,7 +153,7 @@ class Kernels:
         for label, axis in self.flat.picks:
             if label in read:
                 axes = self.arrays[label].axes
-                count = loops.product([loops.print.size(axis) for axis in axes])
+                count = loops.count(axes)
                 size = loops.print.length(axis, self.flat.parts)
                 lines.append(
                     f"    if (!in_range({named(label)}, {count}, {size})) return OUT_OF_RANGE;"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.functions import Written, functions_of
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.lines import WIDTH
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.torch.target import CALLED, IMPORTS
 from codegen.targets.torch.wrapping import wrapped
@@ -23,6 +25,8 @@ from derive.language.errors import QuestionError
 if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
+FILLED = {"width": WIDTH, "initial_indent": "    ", "subsequent_indent": "    "}
+HELD = "\N{NO-BREAK SPACE}"  # between words of one line
 TEMPLATES = Path(__file__).parent / "templates"
 USED = {part: line for part, line in IMPORTS.items() if part} | {"torch.": "import torch"}
 OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
@@ -32,6 +36,7 @@ RUNTIME = {
     "_running.py": "running.py",
     "_building.py": "building.py",
     "_training.py": "training.py",
+    "functions.h": "functions.h",
     "loops.h": "loops.h",
     "products.h": "products.h",
 }
@@ -41,14 +46,11 @@ RUNTIME = {
 class Printed:
     """A kernel as its template prints it."""
 
-    name: str
-    kind: str
-    begin: str
-    end: str
-    parameters: str
+    signature: str
     arguments: str
     special: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
+    exported: tuple[str, ...]
 
 
 class CppTarget:
@@ -140,12 +142,16 @@ def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
 
 
 def _as_printed(kernel: Kernel, public: bool) -> Printed:
-    """What Python calls catches what C++ throws: there is no memory."""
-    parameters = ",\n    ".join(f"{kind} {name}" for kind, name in kernel.arguments)
+    """What Python calls is exported, in both formats."""
+    parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
+    signature = f"static int {kernel.name}({', '.join(parameters)}) {{"
+    if len(signature) > WIDTH:
+        inside = textwrap.fill(", ".join(p.replace(" ", HELD) for p in parameters), **FILLED)
+        signature = f"static int {kernel.name}(\n{inside.replace(HELD, ' ')}\n) {{"
     arguments = ", ".join(name for _, name in kernel.arguments)
-    special = tuple((size, short.name) for size, short in kernel.special)
-    kind, begin, end = ('extern "C" ', "try {", "} CAUGHT") if public else ("static ", "{", "}")
-    return Printed(kernel.name, kind, begin, end, parameters, arguments, special, kernel.lines)
+    special = tuple((size, f"{short.name}<Real>") for size, short in kernel.special)
+    exported = (kernel.name,) * public
+    return Printed(signature, arguments, special, kernel.lines, exported)
 
 
 def _counts(kernel: Kernel) -> str:
