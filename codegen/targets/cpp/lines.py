@@ -8,25 +8,29 @@ from contextlib import contextmanager
 from codegen.schedule.elements import Axes, Element, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Sweep
+from codegen.targets.cpp.choices import Choices
 from codegen.targets.cpp.expressions import Expressions
 from codegen.targets.cpp.names import Names, named
 
 I64 = "int64_t"
+ALWAYS = Choices()
 WIDTH = 100  # columns of a line on which a whole loop may stand
 
 
 class Lines:
     """Writes lines. ``memory`` are the axes of every array that has its place in memory, by its
     name; ``current`` is the sweep that is written, ``of`` are its nodes, ``tile`` the axis that is
-    cut into pieces; ``keeps`` says whether something is kept outside of all sweeps.
+    cut into pieces; ``keeps`` says whether something is kept outside of all sweeps, ``inside``
+    are values of which one is needed where lines run.
     """
 
     current: Sweep
     of: Mapping[str, Node]
     tile: str | None
+    inside: tuple[str, ...]
 
-    def __init__(self, names: Names, memory: Mapping[str, Axes]):
-        self.names, self.print = names, Expressions(names)
+    def __init__(self, names: Names, memory: Mapping[str, Axes], choices: Choices = ALWAYS):
+        self.names, self.print, self.choices = names, Expressions(names), choices
         self.memory = dict(memory)
         self.lines: list[str] = []
         self.depth = 1
@@ -142,7 +146,23 @@ class Lines:
     def store(self, node: Node, text: str) -> None:
         if node.name in self.current.stored and node.name not in self.current.partial:
             place = self.in_memory(node.name, self.memory[node.name])
-            self.line(f"{place(self.here(node))} = {text};")
+            self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
+
+    def when(self, node: Node) -> str:
+        """What stands before a line for a value that is not always needed where it runs."""
+        found = self.needed([node])
+        return f"if constexpr ({found}) " if found else ""
+
+    def needed(self, nodes: Sequence[Node]) -> str:
+        """The condition under which one of some values is."""
+        return self.choices.condition([node.name for node in nodes], self.inside)
+
+    def if_needed(self, nodes: Sequence[Node], count: object, otherwise: object = 0) -> str:
+        """``count``, where one of some values is needed."""
+        found = self.needed(nodes)
+        if not found:
+            return str(count)
+        return f"{f'({found})' if ' ' in found else found} ? {count} : {otherwise}"
 
 
 def _factor(index: str) -> str:

@@ -37,15 +37,25 @@ class Loops(Passes):
         for node in self.of.values():
             self.with_numbers(node.value)
         places = dict(self.print.places)
-        if not sweep.parallel:
-            self.alone()
+        self.inside = ()
+        condition = self.needed([*self.of.values()])
+        self.inside = tuple(self.of) if condition else ()
+        if condition:
+            with self.block(f"if constexpr ({condition})"), self.scope():
+                self.whole_sweep()
         else:
-            self.lifted_out()
-            at_hand = dict(self.print.at_hand)
-            if not self.entries():
-                self.shared()
-            self.print.at_hand = at_hand
+            self.whole_sweep()
         self.print.places = places
+
+    def whole_sweep(self) -> None:
+        if not self.current.parallel:
+            self.alone()
+            return
+        self.lifted_out()
+        at_hand = dict(self.print.at_hand)
+        if not self.entries():
+            self.shared()
+        self.print.at_hand = at_hand
 
     def lifted_out(self) -> None:
         """Numbers that a sweep reads from memory are read before it."""
@@ -127,7 +137,7 @@ class Loops(Passes):
         """What each thread has of its own."""
         found = []
         for node in (self.of[name] for name in self.current.partial):
-            name, count = named(node.name), self.count(node.axes)
+            name, count = named(node.name), self.if_needed([node], self.count(node.axes))
             kind = "Most" if node.kind == "max" else "Total"
             kind = "Columns" if self.is_added_by_entry(node) else kind
             found.append(

@@ -53,27 +53,44 @@ class Passes(Reductions):
     # -- the innermost loop ---------------------------------------------------
 
     def innermost(self, nest: Nest) -> None:
-        axis, found = nest.axes[-1], self.added_inside(nest)
-        sums = sum(node.kind == "sum" for node in found)
-        call = {(): "each", ("sum",): "sum", ("max",): "largest"}.get(
-            tuple(node.kind for node in found),
-            f"reduced<Real, {sums}, {str(sums < len(found)).lower()}>",
-        )
+        """What is not needed runs over nothing, or is none of its sums."""
+        found, before = self.added_inside(nest), self.inside
+        first, last = self.bounds(nest.axes[-1])
+        last = self.if_needed(nest.nodes, last, first)
+        self.inside = tuple(n.name for n in nest.nodes) if self.needed(nest.nodes) else before
         outer, self.lines = self.lines, []
-        with self.block(f"{call}({self.range(axis)}, {self.lambda_of(axis)}", "})"):
+        limits = last if first == "0" else f"{first}, {last}"
+        head = f"{self.call(found)}({limits}, {self.lambda_of(nest.axes[-1])}"
+        with self.block(head, "})"):
             self.body(nest, found)
-        (first, *others), self.lines = self.lines, outer
-        text = "\n".join([first.lstrip(), *others])
+        (line, *others), self.lines = self.lines, outer
+        text = "\n".join([line.lstrip(), *others])
+        self.put(nest, found, text)
+        self.inside = before
+
+    def call(self, found: Sequence[Node]) -> str:
+        """What computes some reductions in one pass."""
+        kinds = [node.kind for node in found]
+        if not found:
+            return "each"
+        if len(found) == 1 and not self.needed(found):
+            return "sum" if kinds == ["sum"] else "largest"
+        sums = self.if_needed(found, kinds.count("sum"))
+        most = (self.needed(found) or "true") if "max" in kinds else "false"
+        return f"reduced<Real, {sums}, {most}>"
+
+    def put(self, nest: Nest, found: Sequence[Node], text: str) -> None:
+        """The results of a loop where they belong."""
         if not found:
             self.line(f"{text};")
-        elif len(found) == 1:
-            self.settled(found[0], nest, text)
-        else:
+        elif self.call(found).startswith("reduced"):
             name = self.names.free("found")
             self.line(f"const auto {name} = {text};")
             for i, node in enumerate(found):
                 value = f"{name}.of[{i}]"
                 self.settled(node, nest, value if node.kind == "sum" else f"Real({value})")
+        else:
+            self.settled(found[0], nest, text)
 
     def body(self, nest: Nest, found: Sequence[Node]) -> None:
         with self.scope():
@@ -83,7 +100,7 @@ class Passes(Reductions):
                 elif node not in found:
                     self.added(node, self.print.real(node.value))
             values = [self.print.real(node.value) for node in found]
-            if len(values) == 1:
+            if values and not self.call(found).startswith("reduced"):
                 self.line(f"return {values[0]};")
             elif values:
                 kind = f"Several<Real, {len(values)}>"
@@ -104,7 +121,7 @@ class Passes(Reductions):
             self.print.places[node.name] = lambda indices: name
             text = name
         for place in places:
-            self.line(f"{place(self.here(node))} = {text};")
+            self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
 
     # -- what does not change in a loop ---------------------------------------
 

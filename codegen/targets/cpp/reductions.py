@@ -55,8 +55,9 @@ class Reductions(Lines):
         """A line for every entry that the row has of an array, wherever that lies."""
         axes = self.row_axes(node)
         for axis in axes[:-1]:
-            self.line(self.outer(axis))
-        with self.block(f"each({self.range(axes[-1])}, {self.lambda_of(axes[-1])}", "});"):
+            self.line(self.when(node) * (axis == axes[0]) + self.outer(axis))
+        head = self.when(node) * (len(axes) == 1)
+        with self.block(f"{head}each({self.range(axes[-1])}, {self.lambda_of(axes[-1])}", "});"):
             self.line(text(self.place_of(node)(self.here(node)), node))
 
     def outer(self, axis: str) -> str:
@@ -79,10 +80,8 @@ class Reductions(Lines):
     def added(self, node: Node, text: str) -> None:
         """The value is put to what was found before, at the entry of the loops that run."""
         place = self.target(node)
-        if node.kind == "sum":
-            self.line(f"{place} += {text};")
-        else:
-            self.line(f"{place} = larger({place}, {text});")
+        now = f"+= {text}" if node.kind == "sum" else f"= larger({place}, {text})"
+        self.line(f"{self.when(node)}{place} {now};")
 
     def target(self, node: Node) -> str:
         here, name = self.here(node), named(node.name)

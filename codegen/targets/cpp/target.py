@@ -46,6 +46,7 @@ RUNTIME = {
 class Printed:
     """A kernel as its template prints it."""
 
+    template: str
     signature: str
     arguments: str
     special: tuple[tuple[str, str], ...]
@@ -135,7 +136,7 @@ def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
 def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
     """Each with those before it that it calls."""
     found = []
-    for kernel in kernels:
+    for kernel in sorted(kernels, key=lambda kernel: kernel.calls):
         found += [_as_printed(short, public=False) for _, short in kernel.special]
         found.append(_as_printed(kernel, public=True))
     return found
@@ -149,9 +150,11 @@ def _as_printed(kernel: Kernel, public: bool) -> Printed:
         inside = textwrap.fill(", ".join(p.replace(" ", HELD) for p in parameters), **FILLED)
         signature = f"static int {kernel.name}(\n{inside.replace(HELD, ' ')}\n) {{"
     arguments = ", ".join(name for _, name in kernel.arguments)
-    special = tuple((size, f"{short.name}<Real>") for size, short in kernel.special)
+    same = f"<{', '.join(['Real', *kernel.flags])}>"
+    special = tuple((size, f"{short.name}{same}") for size, short in kernel.special)
+    template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
     exported = (kernel.name,) * public
-    return Printed(signature, arguments, special, kernel.lines, exported)
+    return Printed(template, signature, arguments, special, kernel.lines, exported)
 
 
 def _counts(kernel: Kernel) -> str:

@@ -70,15 +70,15 @@ delete do double else enum explicit export extern false float for friend goto if
 mutable namespace new noexcept not operator or private protected public register return short signed
 sizeof static struct switch template this throw true try typedef typename union unsigned using
 virtual void volatile while xor NULL nullptr std main errno memset memcpy Real threads row first
-last scratch choose square cube square_root absolute sign larger smaller unless exp log log1p
-expm1 tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity
-DONE NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP BLOCK ROWS TILE LINE
+last scratch choose square cube square_root absolute sign larger smaller unless exp log log1p expm1
+tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE
+NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONCE BLOCK ROWS TILE LINE
 each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most in_blocks Alone
-threads_for in_threads rows tiles entries in_range smaller_size forward backward REAL step Vector
-Memory bytes_of_memory SUMS WIDE BYTES LANES CONTRACTED CONTRACTS tile columns turned product clear
-add_rows pick_rows descend
+threads_for in_threads rows tiles entries in_range smaller_size add_block forward backward REAL step
+Vector Memory bytes_of_memory SUMS WIDE BYTES LANES CONTRACTED CONTRACTS tile columns turned product
+clear add_rows pick_rows descend
 """
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.
-PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "given_", "all_")
+PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "given_", "all_", "want_")
 SUFFIXES = ("_now", "_total", "_block", "_constant")

@@ -17,9 +17,11 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
     extern "C" void* const name##_float = (void*)Guarded<name<float>>::call; \
     extern "C" void* const name##_double = (void*)Guarded<name<double>>::call;
 
-// A loop is inlined with what it does, and a vector does that for some entries at once.
+// A loop is inlined with what it does, and a vector does that for some entries at once. What stands
+// around loops is built once.
 #define INLINE __attribute__((always_inline))
 #define LOOP INLINE static inline
+#define ONCE __attribute__((noinline))
 enum : int64_t {
     BLOCK = 1024,  // entries of a row that are added up in the format of the data,
     ROWS = 64,     // and rows that are; these blocks are added up in double
@@ -67,6 +69,7 @@ template <class F> LOOP auto largest(int64_t count, const F& entry) { return lar
 template <class Real, int K> struct Several { Real of[K]; };
 template <class Real, int sums, bool most, class F>
 LOOP Several<double, 5> reduced(int64_t first, int64_t last, const F& terms) {
+    if constexpr (sums == 0 && !most) return each(first, last, terms), Several<double, 5>();
     double a = 0, b = 0, c = 0, d = 0;
     Real m = -infinity;
     int unordered = 0;
@@ -101,13 +104,13 @@ class Scratch {
 public:
     Scratch() = default;
     Scratch(const Scratch&) = delete;
-    ~Scratch() {
+    ONCE ~Scratch() {
         for (void* before; last; last = before) {
             before = *static_cast<void**>(last);
             free(last);
         }
     }
-    template <class T> T* of(int64_t count) {
+    template <class T> ONCE T* of(int64_t count) {
         const size_t skew = size_t(++pieces) % 11 * 5 * LINE;
         const size_t bytes = (size_t(count) * sizeof(T) + LINE - 1) / LINE * LINE;
         void* memory = aligned_alloc(LINE, LINE + skew + bytes);
@@ -121,18 +124,15 @@ public:
 };
 
 // What a thread has of its own: ``entries``, which are added to ``totals`` after some rows, if any.
+template <class T> ONCE static void add_block(T* entries, double* totals, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) totals[i] += double(entries[i]), entries[i] = 0;
+}
 template <class T> struct Own {
     T* entries;
     double* totals = nullptr;
     int64_t count = 0;
-    void add() const {
-        for (int64_t i = 0; totals && i < count; ++i) {
-            totals[i] += double(entries[i]);
-            entries[i] = 0;
-        }
-    }
 };
-template <class T> static inline Own<T> cleared(T* entries, double* totals, int64_t count) {
+template <class T> ONCE static Own<T> cleared(T* entries, double* totals, int64_t count) {
     for (int64_t i = 0; i < count; ++i) entries[i] = totals[i] = 0;
     return {entries, totals, count};
 }
@@ -140,7 +140,7 @@ template <class T> static inline Own<T> cleared(T* entries, double* totals, int6
 template <class T> struct Owned {
     int64_t count;
     T* entries = nullptr;
-    void begin(int used, Scratch& scratch, T first) {
+    ONCE void begin(int used, Scratch& scratch, T first) {
         entries = scratch.of<T>(used * apart());
         for (int64_t i = 0; i < used * apart(); ++i) entries[i] = first;
     }
@@ -151,16 +151,16 @@ template <class T> struct Owned {
 // entry for each entry of a row, of what is the largest. Parts are put together in their order.
 template <class T> struct Kept {
     explicit Kept(int64_t count) : own{count} {}
-    void begin(int used, Scratch& scratch) { own.entries = scratch.of<T>(used * own.apart()); }
+    ONCE void begin(int used, Scratch& scratch) { own.entries = scratch.of<T>(used * own.apart()); }
     Own<T> of(int64_t thread) const { return {own.of(thread)}; }
     void end(int) const {}
     Owned<T> own;
 };
 template <class Real> struct Total {
     Total(Real* result, int64_t count) : result(result), sums{count} {}
-    void begin(int used, Scratch& scratch) { sums.begin(used, scratch, 0); }
+    ONCE void begin(int used, Scratch& scratch) { sums.begin(used, scratch, 0); }
     Own<double> of(int64_t thread) const { return {sums.of(thread)}; }
-    void end(int used) const {
+    ONCE void end(int used) const {
         for (int64_t i = 0; i < sums.count; ++i) {
             double total = 0;
             for (int t = 0; t < used; ++t) total += sums.of(t)[i];
@@ -172,7 +172,7 @@ template <class Real> struct Total {
 };
 template <class Real> struct Columns : Total<Real> {
     Columns(Real* result, int64_t count) : Total<Real>(result, count), blocks{count} {}
-    void begin(int used, Scratch& scratch) {
+    ONCE void begin(int used, Scratch& scratch) {
         Total<Real>::begin(used, scratch);
         blocks.begin(used, scratch, 0);
     }
@@ -183,9 +183,9 @@ template <class Real> struct Columns : Total<Real> {
 };
 template <class Real> struct Most {
     Most(Real* result, int64_t count) : result(result), found{count} {}
-    void begin(int used, Scratch& scratch) { found.begin(used, scratch, -infinity); }
+    ONCE void begin(int used, Scratch& scratch) { found.begin(used, scratch, -infinity); }
     Own<Real> of(int64_t thread) const { return {found.of(thread)}; }
-    void end(int used) const {
+    ONCE void end(int used) const {
         for (int64_t i = 0; i < found.count; ++i) {
             result[i] = found.of(0)[i];
             for (int t = 1; t < used; ++t) result[i] = larger(result[i], found.of(t)[i]);
@@ -201,7 +201,7 @@ LOOP void in_blocks(int64_t first, int64_t last, const F& body, const Own<Ts>...
     for (int64_t block = first; block < last; block += ROWS) {
         const int64_t stop = smaller_size(block + ROWS, last);
         for (int64_t row = block; row < stop; ++row) body(row, own.entries...);
-        (own.add(), ...);
+        ((own.totals ? add_block(own.entries, own.totals, own.count) : void()), ...);
     }
 }
 
