@@ -10,11 +10,11 @@ from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Sweep
 from codegen.targets.cpp.choices import Choices
 from codegen.targets.cpp.expressions import Expressions
+from codegen.targets.cpp.folding import WIDTH
 from codegen.targets.cpp.names import Names, named
 
 I64 = "int64_t"
 ALWAYS = Choices()
-WIDTH = 100  # columns of a line on which a whole loop may stand
 
 
 class Lines:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,9 @@ import jinja2
 
 from codegen.header import header
 from codegen.program import Program
+from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.functions import Written, functions_of
 from codegen.targets.cpp.kernels import Kernel
-from codegen.targets.cpp.lines import WIDTH
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.torch.target import CALLED, IMPORTS
 from codegen.targets.torch.wrapping import wrapped
@@ -25,8 +24,6 @@ from derive.language.errors import QuestionError
 if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
-FILLED = {"width": WIDTH, "initial_indent": "    ", "subsequent_indent": "    "}
-HELD = "\N{NO-BREAK SPACE}"  # between words of one line
 TEMPLATES = Path(__file__).parent / "templates"
 USED = {part: line for part, line in IMPORTS.items() if part} | {"torch.": "import torch"}
 OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
@@ -145,16 +142,14 @@ def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
 def _as_printed(kernel: Kernel, public: bool) -> Printed:
     """What Python calls is exported, in both formats."""
     parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
-    signature = f"static int {kernel.name}({', '.join(parameters)}) {{"
-    if len(signature) > WIDTH:
-        inside = textwrap.fill(", ".join(p.replace(" ", HELD) for p in parameters), **FILLED)
-        signature = f"static int {kernel.name}(\n{inside.replace(HELD, ' ')}\n) {{"
+    signature = called(f"static int {kernel.name}", parameters, " {")
+    lines = tuple(part for line in kernel.lines for part in folded(line))
     arguments = ", ".join(name for _, name in kernel.arguments)
     same = f"<{', '.join(['Real', *kernel.flags])}>"
     special = tuple((size, f"{short.name}{same}") for size, short in kernel.special)
     template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
     exported = (kernel.name,) * public
-    return Printed(template, signature, arguments, special, kernel.lines, exported)
+    return Printed(template, signature, arguments, special, lines, exported)
 
 
 def _counts(kernel: Kernel) -> str:

@@ -15,6 +15,7 @@ from codegen.schedule.at_once import with_gradients
 from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
+from codegen.targets.cpp.folding import folded
 from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.names import Names, named
 from codegen.targets.cpp.products import Products
@@ -139,7 +140,7 @@ class _Writer:
                 )
                 for label, axis in self.flat.picks
             ),
-            tuple(loops.lines),
+            tuple(part for line in loops.lines for part in folded(line)),
             named(made[loss]),
             tuple(
                 (named(p), named(made[f"d{p}"]), count(self.arrays[p].axes))
