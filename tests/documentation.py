@@ -37,7 +37,7 @@ PAGES = {
     file.relative_to(ROOT).as_posix(): file
     for file in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 }
-LANGUAGES = {"python", "console", "pycon", "diff", "sh", "text"}
+LANGUAGES = {"python", "console", "pycon", "diff", "sh", "text", "cpp"}
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 TABLE = re.compile(r"^[┏┃┡│├└].*$", re.M)
 WIDE = re.compile(r"([ ━─])\1+")  # a time of ten seconds widens its column

@@ -36,6 +36,7 @@ from codegen.quality import Moves
 from derive import forward_from
 
 TEXTS = {name: file.read_text() for name, file in PAGES.items()}
+KERNEL = "generated/kernels/softmax_nll.cpp"
 MOST = 170  # lines of README.md: a start, and no reference
 ARCHITECTURE = TEXTS["docs/architecture.md"]
 
@@ -54,6 +55,11 @@ def test_what_is_shown_is_what_is_printed_today(page, tmp_path):
     program = program_of(TEXTS[page])
     assert not program or ran(program, tmp_path) == ""
     assert conversed(TEXTS[page], tmp_path) == ""
+
+
+def test_the_kernel_that_is_shown_is_the_one_that_is_written():
+    (shown,) = (e for e in examples(TEXTS["docs/kernels.md"]) if e.language == "cpp")
+    assert shown.text.strip() in (PAGES["docs/kernels.md"].parents[1] / KERNEL).read_text()
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -449,10 +449,10 @@ def test_a_wrong_kernel_is_not_written():
 
     assert generated_with(lambda kernel: kernel).kernels
     with pytest.raises(UnprovedError, match="away from autograd"):
-        generated_with(lambda kernel: kernel.replace("Real(size_N)", "Real(size_N + 1)"))
+        generated_with(lambda kernel: kernel.replace("Real(N)", "Real(N + 1)"))
     with pytest.raises(UnprovedError, match=r"in torch\.float32"):
-        more = "Real(size_N + sizeof(Real) % 8)"  # in float32
-        generated_with(lambda kernel: kernel.replace("Real(size_N)", more))
+        more = "Real(N + sizeof(Real) % 8)"  # in float32
+        generated_with(lambda kernel: kernel.replace("Real(N)", more))
     with pytest.raises(QuestionError, match="cannot build"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return DOES"))
     with pytest.raises(UnprovedError, match=r"no call reached backward, .*forward"):

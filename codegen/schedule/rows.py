@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.nodes import Node
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Nest, Sweep
+
+MOST = {"sum": 4, "max": 1}  # reductions of one pass
 
 
 def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
@@ -24,7 +27,7 @@ def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
         now = [node for node in nodes if levels[node.name] == level]
         met = dict.fromkeys(loops[node.name] for node in now)  # in order, whatever hashes are
         for axes in sorted(met, key=lambda axes: len(axes) > 0):
-            nests.append(Nest(axes, tuple(n for n in now if loops[n.name] == axes)))
+            nests += _nests(axes, [n for n in now if loops[n.name] == axes])
     nests = _joined(nests)
     return Sweep(
         rows,
@@ -34,6 +37,18 @@ def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
         tuple(node.name for node in nodes if not is_of_rows(node, rows)),
         tuple(_kept(nests, rows, read_later)),
     )
+
+
+def _nests(axes: Axes, nodes: Sequence[Node]) -> Iterator[Nest]:
+    """One, or several where it would have more reductions than a pass adds up at once."""
+    counts, now = Counter(), []
+    for node in nodes:
+        if axes and counts[node.kind] == MOST.get(node.kind):
+            yield Nest(axes, tuple(now))
+            counts, now = Counter(), []
+        counts[node.kind] += 1
+        now.append(node)
+    yield Nest(axes, tuple(now))
 
 
 def _kept(nests: Sequence[Nest], rows: Axes, read_later: set[str]) -> Iterator[str]:

@@ -108,7 +108,7 @@ def _imported(
 def _build(kernels: ModuleType, name: str) -> None:
     building = importlib.import_module(f"{kernels.__name__}._building")
     try:
-        building.built(building.FOLDER / f"{name}.cpp", "double")
+        building.built(building.FOLDER / f"{name}.cpp")
     except building.NoCompiler as error:
         remedy = "leave --target cpp out: kernels are compared before they are written"
         raise QuestionError(str(error), remedy) from None

@@ -97,9 +97,12 @@ def pair_written(
     writer = Wrappers(page, pair, chosen=prefix not in ("", "_plain"))
     forward = _loops(pair, pair.forward, f"{prefix}_forward", flat(pair, pair.forward))
     name, results = f"{prefix}_backward", pair.backward.results
-    backward = _loops(pair, pair.backward, name, flat(pair, pair.backward))
     at_once = [*_at_once_found(writer, prefix, program)]
     keeping_less = None if at_once else _lean_found(writer, prefix, program)
+    guarded = keeping_less is None and page.guards_in(pair.backward)
+    some = subsets(pair.backward.results) if guarded else []
+    left_out = pair.backward.results if some else ()
+    backward = _loops(pair, pair.backward, name, flat(pair, pair.backward), left_out)
     if keeping_less is not None and prefix.endswith("_plain"):  # nothing else calls these
         forward = backward = None
     if forward is not None:
@@ -108,7 +111,7 @@ def pair_written(
         written.replaced.append(f"{prefix}_forward")
     if backward is not None:
         shown = results if prefix else ()
-        parts = _parts_written(written, writer, name, results, keeping_less is not None)
+        parts = _parts_written(written, writer, backward, (name, results), some)
         _add(written, backward, writer.wrapper(backward, name, shown, parts))
         written.replaced.append(name)
     for loops, wrapper in (*at_once, *(keeping_less or ())):
@@ -120,18 +123,24 @@ def pair_written(
 
 
 def _parts_written(
-    written: Written, writer: Wrappers, name: str, results: Sequence[str], none: bool
+    written: Written,
+    writer: Wrappers,
+    whole: Loops,
+    named: tuple[str, Sequence[str]],
+    subsets: Sequence[tuple[str, ...]],
 ) -> dict[str, str]:
-    """The parts of a backward, if not ``none``: under which condition which one is called."""
-    page, pair = writer.page, writer.program
+    """The parts of the ``whole`` backward, which is ``named`` with all results of the function that
+    people call: under which condition which one of the ``subsets`` is called.
+    """
+    page, pair, (name, results) = writer.page, writer.program, named
     if not page.guards_in(pair.backward):
         return {}
     places, found = page.places(pair.backward), {}
     everything = pair.backward.results
-    for some in () if none else subsets(everything):
+    for some in subsets:
         part = replace(pair.backward, results=some)
         own = f"{name}_of_{'_'.join(some)}"
-        loops = _loops(pair, part, own, flat(pair, part))
+        loops = _part(pair, whole, own, part, flat(pair, part))
         if loops is not None:
             _add(written, loops, writer.part(loops, own, results, bool(name != "_backward")))
             tests = ["not " * (r not in some) + f"{page.needs}.{places[r]}" for r in everything]
@@ -145,12 +154,15 @@ def _at_once_found(
 ) -> Iterator[tuple[Loops, Wrapper]]:
     pair = writer.program
     inputs = [p.name for p in program.forward.parameters]
-    for some in (pair.backward.results, *subsets(pair.backward.results)):
+    every, whole = pair.backward.results, None
+    for some in (every, *subsets(every)):
         found = at_once(pair, some)
         if found is None:
             return
         name = f"{prefix}_loss_and_{'_'.join(some)}"
-        loops = _loops(pair, found[0], name, found[1])
+        left_out = every if whole is None and subsets(every) else ()
+        loops = _part(pair, whole, name, *found, left_out)
+        whole = whole or loops
         if loops is not None:
             wanted = [f"d{name}" in some for name in inputs]
             yield loops, writer.at_once(loops, name, inputs, wanted)
@@ -183,19 +195,20 @@ def _lean_written(
     numbers = {p.name for p in found.backward.parameters if p.role in NUMBERS}
     written = [(forward, writer.keeping_less(forward, name, inputs, numbers))]
     name, every, calls = f"{prefix}_lean_backward", pair.backward.results, {}
-    guarded = bool(writer.page.guards_in(pair.backward))
-    for some in (*(subsets(every) if guarded else ()), every):
-        own = name if some == every else f"{name}_of_{'_'.join(some)}"
-        function, flat_backward = replace(found.backward, results=some), found.flat_backward
+    some_wanted = subsets(every) if writer.page.guards_in(pair.backward) else ()
+    asked, flat_backward = program.forward.parameters, found.flat_backward
+    whole = _loops(pair, found.backward, name, flat_backward, every if some_wanted else ())
+    if whole is None:
+        return None
+    for some in some_wanted:
+        own = f"{name}_of_{'_'.join(some)}"
+        function = replace(found.backward, results=some)
         results = tuple(pair for pair in flat_backward.results if pair[0] in some)
-        loops = _loops(pair, function, own, replace(flat_backward, results=results))
+        loops = _part(pair, whole, own, function, replace(flat_backward, results=results))
         if loops is not None:
-            parts = calls if some == every else {}
-            asked = program.forward.parameters
-            written.append((loops, writer.from_less(loops, own, asked, parts)))
+            written.append((loops, writer.from_less(loops, own, asked, {})))
             calls[_wants(some, every, inputs)] = own
-        elif some == every:
-            return None
+    written.append((whole, writer.from_less(whole, name, asked, calls)))
     return written
 
 
@@ -213,12 +226,34 @@ def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys([*alone, tuple(results[1:])]))
 
 
-def _loops(pair: Program, function: Function, name: str, found: Flat) -> Loops | None:
-    """What computes a function; None where there is no kernel in it."""
-    pieces = kernels_of(name.lstrip("_"), found, dict(pair.sizes), pair.several)
+def _loops(
+    pair: Program, function: Function, name: str, found: Flat, left_out: Sequence[str] = ()
+) -> Loops | None:
+    """What computes a function, and some of the results ``left_out`` if they are wanted; None where
+    there is no kernel in it.
+    """
+    made = [node for name, node in found.results if name in left_out]
+    pieces = kernels_of(name.lstrip("_"), found, dict(pair.sizes), pair.several, made)
     if not any(isinstance(piece, Kernel) for piece in pieces):
         return None
     return Loops(function, found, pieces)
+
+
+def _part(
+    pair: Program,
+    whole: Loops | None,
+    name: str,
+    function: Function,
+    found: Flat,
+    left_out: Sequence[str] = (),
+) -> Loops | None:
+    """`_loops`, by the kernel of the ``whole`` if that can leave something out."""
+    kernel = whole.pieces[0] if whole is not None else None
+    if not isinstance(kernel, Kernel) or not kernel.flags:
+        return _loops(pair, function, name, found, left_out)
+    made = {node for _, node in found.results}
+    writes = [write for write in kernel.writes if write in made]
+    return Loops(function, found, [kernel.part(name.lstrip("_"), writes)]) if writes else None
 
 
 def _add(written: Written, loops: Loops, wrapper: Wrapper) -> None:

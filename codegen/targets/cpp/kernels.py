@@ -10,15 +10,17 @@ from codegen.schedule.elements import Axes, Element
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
-from codegen.targets.cpp.expressions import named
+from codegen.targets.cpp.choices import WANT, choices_of, flag_of
 from codegen.targets.cpp.loops import I64, Loops
+from codegen.targets.cpp.names import Names, named
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A function in C++: ``arguments`` are (type, name) with Real where that is a template's.
 
-    ``special`` are, by the name of a size, those that do the same where that is 1.
+    ``special`` are, by the name of a size, those that do the same where that is 1; ``flags`` are
+    conditions of its template: which gradients are wanted. What ``calls`` has no loops of its own.
     It is called with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
     and the numbers ``scalars``.
     """
@@ -31,36 +33,69 @@ class Kernel:
     arguments: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
     special: tuple[tuple[str, Kernel], ...] = ()
+    flags: tuple[str, ...] = ()
+    calls: bool = False
+
+    def part(self, name: str, writes: Sequence[str]) -> Kernel:
+        """The same for some of the gradients that it writes, where others may be left out."""
+        others = {named(write) for write in self.writes if write not in writes}
+        wanted = [str(flag.removeprefix(WANT) not in others).lower() for flag in self.flags]
+        given = ["nullptr" if own in others else own for _, own in self.arguments]
+        call = f"{self.name}<{', '.join(['Real', *wanted])}>({', '.join(given)})"
+        return replace(
+            self,
+            name=name,
+            writes=tuple(writes),
+            arguments=tuple((kind, own) for kind, own in self.arguments if own not in others),
+            lines=(f"    return {call};",),
+            special=(),
+            flags=(),
+            calls=True,
+        )
 
 
 def kernels_of(
-    name: str, flat: Flat, codes: Mapping[str, str], several: Sequence[str]
+    name: str,
+    flat: Flat,
+    codes: Mapping[str, str],
+    several: Sequence[str],
+    left_out: Sequence[str] = (),
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes, ``several`` those of axes that stand for any number of dimensions.
+    sizes by their axes, ``several`` those of axes that stand for any number of dimensions;
+    ``left_out`` are results that a part may lack, of what is one kernel.
     """
-    pieces = Kernels(name, flat, codes).pieces()
+    writer = Kernels(name, flat, codes, left_out)
+    pieces = writer.pieces()
+    if left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
+        return kernels_of(name, flat, codes, several)
     if len(pieces) != 1 or isinstance(pieces[0], Whole):
         return pieces
     kernel, special = pieces[0], []
     for axis in sorted(last_axes(flat)):
         if codes[axis] in several and codes[axis] in kernel.sizes:
-            (short,) = Kernels(f"{name}_without_{axis}", without(flat, axis), codes).pieces()
+            shorter = without(flat, axis)
+            (short,) = Kernels(f"{name}_without_{axis}", shorter, codes, left_out).pieces()
             alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
-            special.append((codes[axis], replace(alike, arguments=kernel.arguments)))
+            size = writer.names.of_codes[codes[axis]]
+            special.append((size, replace(alike, arguments=kernel.arguments)))
     return [replace(kernel, special=tuple(special))]
 
 
 class Kernels:
     """Writes the kernels of one function."""
 
-    def __init__(self, name: str, flat: Flat, codes: Mapping[str, str]):
+    def __init__(
+        self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str] = ()
+    ):
         self.name, self.flat, self.codes = name, flat, codes
         plan = planned(flat)
         self.stages = plan.stages
         self.nodes = plan.nodes
         self.arrays = {array.name: array for array in flat.arrays}
         self.results = {made for _, made in flat.results}
+        self.choices = choices_of(plan.nodes, self.results, left_out)
+        self.names = Names([*self.arrays, *self.nodes], flat.scalars, codes)
 
     def runs(self) -> list[list[Sweep] | Whole]:
         """The stages, with neighbouring sweeps together."""
@@ -101,29 +136,48 @@ class Kernels:
         writes = [name for name in stored if name in later]
         local = [name for name in stored if name not in later]
         memory = {name: self.axes_of(name) for name in (*reads, *stored)}
-        loops = Loops(self.codes, memory)
+        loops = Loops(self.names, memory, self.choices)
         elements = [part for node in nodes for part in node.value.parts()]
         axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
         sizes = tuple(sorted({self.codes[axis] for axis in axes}))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
         arguments = [
             *((self._type(name), named(name)) for name in reads),
-            *(("Real* __restrict", named(name)) for name in writes),
-            *((f"const {I64}", f"size_{size}") for size in sizes),
-            *(("const double", named(name)) for name in scalars),
-            ("const int", "threads"),
+            *(("Real*", named(name)) for name in writes),
+            *((I64, self.names.of_codes[size]) for size in sizes),
+            *(("double", named(name)) for name in scalars),
+            ("int", "threads"),
         ]
-        loops.given = (*(name for _, name in arguments), *map(named, local))
         for sweep in sweeps:
             loops.sweep(sweep)
         lines = [
             *self._labels_checked(elements, loops),
-            *(line for name in local for line in self._local(name, memory[name], loops)),
+            *self._own_memory(local, loops),
             *loops.lines,
+            "    return DONE;",
         ]
         return Kernel(
-            name, tuple(reads), tuple(writes), sizes, tuple(scalars), tuple(arguments), tuple(lines)
+            name,
+            tuple(reads),
+            tuple(writes),
+            sizes,
+            tuple(scalars),
+            tuple(arguments),
+            tuple(lines),
+            flags=tuple(self.choices.flags),
         )
+
+    def _own_memory(self, local: Sequence[str], loops: Loops) -> list[str]:
+        """For what lies between sweeps; a gradient may do so too, where it is not wanted."""
+        pairs = [(f"Real* {named(name)}", name) for name in local]
+        for name in self.choices.open:
+            if self.choices.needed[name] != {name}:
+                pairs.append((f"if constexpr (!{flag_of(name)}) {named(name)}", name))
+        lines = [
+            f"    {start} = scratch.of<Real>({loops.count(self.axes_of(name))});"
+            for start, name in pairs
+        ]
+        return ["    Scratch scratch;"] * (loops.keeps or bool(lines)) + lines
 
     def axes_of(self, name: str) -> Axes:
         found = self.arrays.get(name) or self.nodes[name]
@@ -132,14 +186,7 @@ class Kernels:
     def _type(self, name: str) -> str:
         found = self.arrays.get(name) or self.nodes[name]
         whole = not isinstance(found, Node) and found.entries == "whole"
-        return f"const {I64}* __restrict" if whole else "const Real* __restrict"
-
-    def _local(self, name: str, axes: Axes, loops: Loops) -> list[str]:
-        count, name = loops.product([loops.print.size(axis) for axis in axes]), named(name)
-        return [
-            f"    Scratch<Real> {name}_memory({count});",
-            f"    Real* __restrict {name} = {name}_memory.entries;",
-        ]
+        return f"const {I64}*" if whole else "const Real*"
 
     def axes_of_labels(self, elements: Sequence[Element]) -> set[str]:
         """Those that labels, which are read, index."""
@@ -154,7 +201,7 @@ class Kernels:
         for label, axis in self.flat.picks:
             if label in read:
                 axes = self.arrays[label].axes
-                count = loops.product([loops.print.size(axis) for axis in axes])
+                count = loops.count(axes)
                 size = loops.print.length(axis, self.flat.parts)
                 lines.append(
                     f"    if (!in_range({named(label)}, {count}, {size})) return OUT_OF_RANGE;"

@@ -7,53 +7,76 @@ from contextlib import contextmanager
 
 from codegen.schedule.elements import Axes, Element, is_number
 from codegen.schedule.nodes import Node
-from codegen.schedule.plan import Nest, Sweep
-from codegen.targets.cpp.expressions import Expressions, named
+from codegen.schedule.plan import Sweep
+from codegen.targets.cpp.choices import Choices
+from codegen.targets.cpp.expressions import Expressions
+from codegen.targets.cpp.folding import WIDTH
+from codegen.targets.cpp.names import Names, named
 
 I64 = "int64_t"
+ALWAYS = Choices()
 
 
 class Lines:
     """Writes lines. ``memory`` are the axes of every array that has its place in memory, by its
     name; ``current`` is the sweep that is written, ``of`` are its nodes, ``tile`` the axis that is
-    cut into pieces, ``given`` are the names of the function's variables.
+    cut into pieces; ``keeps`` says whether something is kept outside of all sweeps, ``inside``
+    are values of which one is needed where lines run.
     """
 
     current: Sweep
     of: Mapping[str, Node]
     tile: str | None
+    inside: tuple[str, ...]
 
-    def __init__(self, sizes: Mapping[str, str], memory: Mapping[str, Axes]):
-        self.print = Expressions(sizes)
+    def __init__(self, names: Names, memory: Mapping[str, Axes], choices: Choices = ALWAYS):
+        self.names, self.print, self.choices = names, Expressions(names), choices
         self.memory = dict(memory)
         self.lines: list[str] = []
         self.depth = 1
-        self.given: tuple[str, ...] = ()
-        self.numbers = 0
+        self.keeps = False
         for name, axes in memory.items():
             self.print.places[name] = self.in_memory(name, axes)
 
     # -- text -----------------------------------------------------------------
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text if text else "")
+        self.lines.append("    " * self.depth + text)
 
     @contextmanager
-    def block(self, head: str):
-        self.line(f"{head} {{".lstrip())
+    def block(self, head: str, tail: str = "}"):
+        """Lines in braces, and on one line if there is only one that is short."""
+        before, self.lines = self.lines, []
+        self.line(f"{head} {{")
         self.depth += 1
         yield
         self.depth -= 1
-        self.line("}")
+        self.line(tail)
+        first, *inside, last = self.lines
+        short = " ".join(map(str.strip, (first, *inside, last)))
+        alone = len(inside) == 1 and "\n" not in inside[0]
+        if alone and len("    " * self.depth + short) <= WIDTH:
+            self.lines = ["    " * self.depth + short]
+        self.lines = [*before, *self.lines]
+
+    @contextmanager
+    def scope(self):
+        """What is named and known inside of it is not so behind it."""
+        at_hand, places = dict(self.print.at_hand), dict(self.print.places)
+        with self.names.block():
+            yield
+        self.print.at_hand, self.print.places = at_hand, places
 
     def offset(self, axes: Axes, indices: Sequence[str], sizes: Sequence[str] = ()) -> str:
         """Where an entry lies, of an array that has these axes."""
         if not axes:
             return "0"
+        text, *others = map(_factor, indices)
+        if not others:
+            return indices[0]
         sizes = sizes or [self.print.size(axis) for axis in axes]
-        text = indices[0]
-        for index, size in zip(indices[1:], sizes[1:], strict=True):
-            text = f"({text}) * {size} + {index}"
+        for index, size in zip(others, sizes[1:], strict=True):
+            text = f"{f'({text})' if ' + ' in text else text} * {size} + {index}"
         return text
 
     def in_memory(self, name: str, axes: Axes):
@@ -62,26 +85,20 @@ class Lines:
     def product(self, sizes: Sequence[str]) -> str:
         return " * ".join(sizes) if sizes else "1"
 
-    def array(self, kind: str, name: str, count: str, first: str = "0") -> None:
-        """Memory of its own, and a pointer to it: a compiler keeps that in a register."""
-        self.line(f"Scratch<{kind}> {name}_memory({count}, {first});")
-        self.line(f"{kind}* __restrict {name} = {name}_memory.entries;")
+    def count(self, axes: Sequence[str]) -> str:
+        return self.product([self.print.size(axis) for axis in axes])
 
     # -- numbers --------------------------------------------------------------
 
     def with_numbers(self, e: Element) -> None:
-        """What is made of numbers alone has a name before all loops: a variable of its thread, for
-        a compiler does not fill a vector with one that it has to read through a closure.
-        """
+        """What is made of numbers alone has a name before all loops."""
         for part in self.largest(e, is_number):
-            if part.kind == "number" or (part.kind == "size") or part in self.print.at_hand:
+            if part.kind in ("number", "size", "scalar") or part in self.print.at_hand:
                 continue
-            self.numbers += 1
-            name = f"number_{self.numbers}"
             text = self.print.double(part)
-            whole = part.kind in ("compare", "and", "or", "not")
-            kind = "bool" if whole else "Real"
-            self.line(f"const {kind} {name} = {text if whole else f'Real({text})'};")
+            kind = "bool" if part.kind in ("compare", "and", "or", "not") else "Real"
+            name = self.print.named(part, "number")
+            self.line(f"const {kind} {name} = {text};")
             self.print.at_hand[part] = name
 
     def largest(self, e: Element, holds) -> list[Element]:
@@ -97,21 +114,12 @@ class Lines:
         return tuple(axis for axis in node.axes if axis not in outer)
 
     def row_sizes(self, axes: Axes) -> list[str]:
-        return ["tile" if axis == self.tile else self.print.size(axis) for axis in axes]
+        return [self.piece if axis == self.tile else self.print.size(axis) for axis in axes]
 
-    def scratch_declared(self) -> None:
-        for nest in self.current.nests:
-            for node in nest.nodes:
-                axes = self.row_axes(node)
-                if not axes or node.name in self.current.partial:
-                    continue
-                count = self.product(self.row_sizes(axes))
-                if node.name in self.current.kept:
-                    self.array("Real", named(node.name), count)
-                    self.print.places[node.name] = self.in_row(node, axes)
-                if node.kind == "sum":
-                    self.array("Real", f"{named(node.name)}_block", count)
-                    self.array("double", f"{named(node.name)}_total", count)
+    @property
+    def piece(self) -> str:
+        """How many entries of the last axis a row has, where that is cut into pieces."""
+        raise NotImplementedError
 
     def in_row(self, node: Node, axes: Axes, name: str = ""):
         """An entry of what belongs to the row; from indices of all its axes, or of the row's."""
@@ -119,30 +127,44 @@ class Lines:
 
         def text(indices):
             own = [
-                f"({indices[i]} - first_{axis})" if axis == self.tile else indices[i]
+                f"{indices[i]} - {self.bounds(axis)[0]}" if axis == self.tile else indices[i]
                 for i, axis in zip(places, axes, strict=True)
             ]
             return f"{name or named(node.name)}[{self.offset(axes, own, self.row_sizes(axes))}]"
 
         return text
 
+    def bounds(self, axis: str) -> tuple[str, str]:
+        """Where the loop over an axis begins, and where it ends."""
+        if axis == self.tile:
+            return "first", "last"
+        return "0", self.print.size(axis)
+
     def here(self, node: Node) -> list[str]:
-        return [f"i_{axis}" for axis in node.axes]
-
-    def of_row(self, nest: Nest) -> None:
-        """Values that the row has one of."""
-        for node in nest.nodes:
-            if node.kind:
-                self.added(node, self.print.real(node.value))
-            else:
-                self.line(f"const Real {named(node.name)}_here = {self.print.real(node.value)};")
-                self.known_in_row(node)
-
-    def known_in_row(self, node: Node) -> None:
-        self.store(node, f"{named(node.name)}_here")
-        self.print.places[node.name] = lambda indices: f"{named(node.name)}_here"
+        return [self.names.index(axis) for axis in node.axes]
 
     def store(self, node: Node, text: str) -> None:
         if node.name in self.current.stored and node.name not in self.current.partial:
             place = self.in_memory(node.name, self.memory[node.name])
-            self.line(f"{place(self.here(node))} = {text};")
+            self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
+
+    def when(self, node: Node) -> str:
+        """What stands before a line for a value that is not always needed where it runs."""
+        found = self.needed([node])
+        return f"if constexpr ({found}) " if found else ""
+
+    def needed(self, nodes: Sequence[Node]) -> str:
+        """The condition under which one of some values is."""
+        return self.choices.condition([node.name for node in nodes], self.inside)
+
+    def if_needed(self, nodes: Sequence[Node], count: object, otherwise: object = 0) -> str:
+        """``count``, where one of some values is needed."""
+        found = self.needed(nodes)
+        if not found:
+            return str(count)
+        return f"{f'({found})' if ' ' in found else found} ? {count} : {otherwise}"
+
+
+def _factor(index: str) -> str:
+    """An index as it stands beside others."""
+    return f"({index})" if any(sign in index for sign in (" - ", " + ", " / ", " % ")) else index

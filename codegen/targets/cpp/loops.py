@@ -1,4 +1,4 @@
-"""The sweeps of a plan as the lines of a C++ function.
+"""The sweeps of a plan as the lines of a C++ function: calls of the loops in ``loops.h``.
 
 Sums run in the format of the data over a block of a row, or of rows, and in double precision over
 the blocks; the parts of threads are added in the order of the threads. So a result depends on the
@@ -7,126 +7,157 @@ number of threads and on nothing else.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from codegen.schedule.nodes import Node
-from codegen.schedule.plan import Sweep
-from codegen.targets.cpp.expressions import named
+from codegen.schedule.plan import Nest, Sweep
 from codegen.targets.cpp.lines import I64
-from codegen.targets.cpp.passes import ROWS, Passes
+from codegen.targets.cpp.names import named
+from codegen.targets.cpp.passes import Passes
 
-# Entries of the last axis that a row has, beside other axes and alone.
-TILE, LONG_TILE = 32, 2048
+TILE = 32  # entries of the last axis that a row has beside other axes
+
+
+@dataclass(frozen=True)
+class Part:
+    """What each thread has of its own: a variable of a row, and what makes it."""
+
+    kind: str
+    name: str
+    made: str
 
 
 class Loops(Passes):
     """Writes one sweep after another."""
 
-    # -- a sweep --------------------------------------------------------------
-
     def sweep(self, sweep: Sweep) -> None:
         self.current = sweep
         self.of = {node.name: node for nest in sweep.nests for node in nest.nodes}
         self.tile = sweep.parallel[-1] if sweep.tiles else None
-        self.line(f"// {', '.join(n for n in sweep.stored)}")
-        places, at_hand = dict(self.print.places), dict(self.print.at_hand)
-        with self.block(""):
-            self.rows_counted()
-            self.totals_declared()
-            self.in_threads()
-            self.totals_added()
-        self.print.places, self.print.at_hand = places, at_hand
-
-    def in_threads(self) -> None:
-        """What a thread throws, it has to catch."""
-        self.line("const int used = threads_for(rows, work, threads);")
-        self.line("bool failed = false;")
-        self.line("")
-        place = len(self.lines) - 1
-        with self.block(""):
-            self.line("try {")
-            self.threads_begun()
-            self.thread()
-            self.line("} FAILED(failed)")
-        self.lines[place] = self.region(self.lines[place:])
-        self.line("if (failed) return NO_MEMORY;")
-
-    def threads_begun(self) -> None:
-        self.line(f"const {I64} thread = omp_get_thread_num();")
-        self.line(f"const {I64} count = omp_get_num_threads();")
-        self.line(f"const {I64} begin = rows * thread / count;")
-        self.line(f"const {I64} end = rows * (thread + 1) / count;")
-
-    def region(self, lines: Sequence[str]) -> str:
-        """The pragma of a parallel region: each thread has copies of what is read in it, for a
-        compiler loads what it reads through a pointer to others again in each round of a loop.
-        """
-        read = {*re.findall(r"[A-Za-z_]\w*", "\n".join(lines))}
-        own = ["rows", *(f"{named(node.name)}_parts" for node in self.partial)]
-        own += ["tile"] * (self.tile is not None)
-        copies = [name for name in (*self.given, *own) if name in read]
-        return f"        #pragma omp parallel num_threads(used) firstprivate({', '.join(copies)})"
-
-    def rows_counted(self) -> None:
-        rows = self.current.parallel
-        counts = [self.print.size(axis) for axis in rows]
-        longest = LONG_TILE if not self.inner_axes() - {self.tile} else TILE
-        if self.tile:
-            self.line(f"const {I64} tile = {longest};")
-            counts[-1] = f"(({counts[-1]} + tile - 1) / tile)"
-        self.line(f"const {I64} rows = {self.product(counts)};")
-        every = {axis for node in self.of.values() for axis in node.space}
-        work = self.product([self.print.size(axis) for axis in sorted(every)])
-        self.line(f"const {I64} work = {work};")
-
-    def inner_axes(self) -> set[str]:
-        outer = self.current.parallel[: -1 if self.tile else None]
-        return {a for node in self.of.values() for a in node.space} - {*outer}
-
-    @property
-    def partial(self) -> list[Node]:
-        return [self.of[name] for name in self.current.partial]
-
-    def totals_declared(self) -> None:
-        """Each thread adds up in a place of its own."""
-        for node in self.partial:
-            count = self.product([self.print.size(axis) for axis in node.axes])
-            kind, first = ("double", "0") if node.kind == "sum" else ("Real", "-infinity")
-            self.array(kind, f"{named(node.name)}_parts", f"threads * {count}", first)
-
-    def totals_added(self) -> None:
-        for node in self.partial:
-            count = self.product([self.print.size(axis) for axis in node.axes])
-            parts, result = f"{named(node.name)}_parts", named(node.name)
-            self.line(f"{node.kind}_of_parts({parts}, threads, {count}, {result});")
-
-    def thread(self) -> None:
         for node in self.of.values():
             self.with_numbers(node.value)
-        for node in self.partial:
-            kind = "double" if node.kind == "sum" else "Real"
-            count = self.product([self.print.size(axis) for axis in node.axes])
-            part = f"{named(node.name)}_parts + thread * {count}"
-            self.line(f"{kind}* __restrict {named(node.name)}_part = {part};")
-        blocks = [node for node in self.partial if self.is_added_by_entry(node)]
-        for node in blocks:
-            count = self.product([self.print.size(axis) for axis in node.axes])
-            self.array("Real", f"{named(node.name)}_block", count)
-        self.scratch_declared()
-        with self.block(f"for ({I64} row = begin; row < end; ++row)"):
-            self.row_indices()
-            for nest in self.current.nests:
-                if nest.axes:
-                    self.nest(nest)
-                else:
-                    self.of_row(nest)
-            if blocks:
-                with self.block(f"if ((row - begin) % {ROWS} == {ROWS - 1} || row == end - 1)"):
-                    for node in blocks:
-                        self.line(
-                            f"add_block({named(node.name)}_block_memory, {named(node.name)}_part);"
-                        )
+        places = dict(self.print.places)
+        self.inside = ()
+        condition = self.needed([*self.of.values()])
+        self.inside = tuple(self.of) if condition else ()
+        if condition:
+            with self.block(f"if constexpr ({condition})"), self.scope():
+                self.whole_sweep()
+        else:
+            self.whole_sweep()
+        self.print.places = places
+
+    def whole_sweep(self) -> None:
+        if not self.current.parallel:
+            self.alone()
+            return
+        self.lifted_out()
+        at_hand = dict(self.print.at_hand)
+        if not self.entries():
+            self.shared()
+        self.print.at_hand = at_hand
+
+    def lifted_out(self) -> None:
+        """Numbers that a sweep reads from memory are read before it."""
+        computed = {*self.of}
+        for nest in self.current.nests:
+            for node, part in [*self.steady(nest, set())] if nest.axes else ():
+                read = part.entries
+                if not any(e.args or e.name in computed for e in read):
+                    self.named(node, part)
+
+    def alone(self) -> None:
+        """Where nothing is parallel there is nothing to share."""
+        for part in self.parts():
+            kind = part.kind.removesuffix("*")
+            count = part.made.partition("(")[2].removesuffix(")")
+            self.line(f"{part.kind} {part.name} = scratch.of<{kind}>({count});")
+            self.keeps = True
+        self.nests()
+
+    def nests(self) -> None:
+        for node in self.of.values():
+            if node.name in self.current.kept:
+                self.print.places[node.name] = self.in_row(node, self.row_axes(node))
+        for nest in self.current.nests:
+            if nest.axes:
+                self.nest(nest)
+                continue
+            for node in nest.nodes:
+                text = self.print.real(node.value)
+                self.added(node, text) if node.kind else self.of_row(node, text)
+
+    # -- rows and threads -----------------------------------------------------
+
+    def entries(self) -> bool:
+        """Whether the sweep is one loop over entries, which is written then."""
+        (nest, *others), rows = self.current.nests, self.current.parallel
+        axes = nest.axes if self.tile else (*rows, *nest.axes)
+        plain = not others and not self.parts() and not any(node.kind for node in nest.nodes)
+        fits = len(rows) == 1 and len(nest.axes) == 1 and set(axes) == {*self.space()}
+        if not plain or not fits or [*self.steady(nest, {*rows} - {self.tile})]:
+            return False
+        sizes = ", ".join(map(self.print.size, axes))
+        given = ", ".join(f"{I64} {self.names.index(axis)}" for axis in axes)
+        with self.block(f"entries({sizes}, threads, [=]({given}) INLINE", "});"), self.scope():
+            self.body(nest, [])
+        return True
+
+    def space(self) -> list[str]:
+        return sorted({axis for node in self.of.values() for axis in node.space})
+
+    def shared(self) -> None:
+        """The rows of a sweep, shared among threads."""
+        rows, parts = self.current.parallel, self.parts()
+        whole = self.tile is not None and self.is_whole()
+        counts = [self.print.size(axis) for axis in rows]
+        if self.tile and not whole:
+            counts[-1] = f"(({counts[-1]} + {TILE - 1}) / {TILE})"
+        index = self.names.index(rows[0]) if len(rows) == 1 and not self.tile else "row"
+        given = [f"{I64} first", f"{I64} last"] if whole else [f"{I64} {index}"]
+        given += [f"{part.kind} {part.name}" for part in parts]
+        count, work = self.product(counts), self.count(self.space())
+        call = "tiles" if whole else "rows"
+        head = f"{call}({count}, {work}, threads, [=]({', '.join(given)}) INLINE"
+        tail = ", ".join(["}", *(part.made for part in parts)]) + ");"
+        with self.block(head, tail), self.scope():
+            if not whole:
+                self.row_indices()
+            self.nests()
+
+    def is_whole(self) -> bool:
+        """Whether the axis that is cut into pieces is the only one."""
+        return self.space() == [*self.current.parallel]
+
+    @property
+    def piece(self) -> str:
+        return "TILE" if self.is_whole() else str(TILE)
+
+    def parts(self) -> list[Part]:
+        """What each thread has of its own."""
+        found = []
+        for node in (self.of[name] for name in self.current.partial):
+            name, count = named(node.name), self.if_needed([node], self.count(node.axes))
+            kind = "Most" if node.kind == "max" else "Total"
+            kind = "Columns" if self.is_added_by_entry(node) else kind
+            found.append(
+                Part("double*" if kind == "Total" else "Real*", name, f"{kind}({name}, {count})")
+            )
+        for nest in self.current.nests:
+            for node in nest.nodes:
+                found += self.kept(nest, node)
+        return found
+
+    def kept(self, nest: Nest, node: Node) -> list[Part]:
+        """What a row keeps of a node."""
+        name, axes = named(node.name), self.row_axes(node)
+        count, found = self.product(self.row_sizes(axes)), []
+        if axes and node.name in self.current.kept:
+            found.append(Part("Real*", name, f"Kept<Real>({count})"))
+        if node in self.added_in_blocks(nest):
+            found.append(Part("Real*", f"{name}_block", f"Kept<Real>({count})"))
+            found.append(Part("double*", f"{name}_total", f"Kept<double>({count})"))
+        return found
 
     def is_added_by_entry(self, node: Node) -> bool:
         """Whether a reduction over the rows has an entry for each entry of a row, and for nothing
@@ -143,21 +174,18 @@ class Loops(Passes):
         )
 
     def row_indices(self) -> None:
+        """The places along several axes that a row stands for."""
         rows = self.current.parallel
-        if not rows:
+        if len(rows) == 1 and not self.tile:
             return
         rest = "row"
         for i in range(len(rows) - 1, -1, -1):
             axis, size = rows[i], self.print.size(rows[i])
+            pieces = f"(({size} + {TILE - 1}) / {TILE})" if axis == self.tile else size
+            value = rest if i == 0 else f"{rest} % {pieces}"
             if axis == self.tile:
-                size = f"(({size} + tile - 1) / tile)"
-            value = rest if i == 0 else f"{rest} % {size}"
-            if axis == self.tile:
-                self.line(f"const {I64} first_{axis} = ({value}) * tile;")
-                self.line(
-                    f"const {I64} last_{axis} = smaller_size(first_{axis} + tile, "
-                    f"{self.print.size(axis)});"
-                )
+                self.line(f"const {I64} first = {value if i == 0 else f'({value})'} * {TILE};")
+                self.line(f"const {I64} last = smaller_size(first + {TILE}, {size});")
             else:
-                self.line(f"const {I64} i_{axis} = {value};")
-            rest = f"({rest} / {size})"
+                self.line(f"const {I64} {self.names.index(axis)} = {value};")
+            rest = f"{rest} / {pieces}"

@@ -2,122 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from codegen.schedule.elements import Element, axes_in, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
-from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.lines import I64
+from codegen.targets.cpp.names import named
 from codegen.targets.cpp.reductions import Reductions
-
-BLOCK = 1024  # entries of a row that are added up in the format of the data
-ROWS = 64  # rows that are, entry by entry
 
 
 class Passes(Reductions):
     """Writes the passes over a row."""
 
-    # -- a pass over the row --------------------------------------------------
-
     def nest(self, nest: Nest) -> None:
-        at_hand = dict(self.print.at_hand)
-        places = dict(self.print.places)
         self.begun(nest)
-        with self.block(""):
-            known = {*self.current.parallel} - {self.tile}
-            self.lifted(nest, known)
-            blocked = any(node.kind == "sum" for node in nest.nodes)
-            self.loop(nest, 0, known, blocked)
-        self.print.at_hand = at_hand
-        self.print.places = places
+        places = dict(self.print.places)
+        self.loop(nest, 0, {*self.current.parallel} - {self.tile})
+        self.print.places = places | {n.name: self.print.places[n.name] for n in self.known(nest)}
         self.ended(nest)
 
-    def loop(self, nest: Nest, depth: int, known: set[str], blocked: bool) -> None:
+    def known(self, nest: Nest) -> list[Node]:
+        """What `settled` has named: the row has one value of it."""
+        return [
+            n
+            for n in nest.nodes
+            if n.kind and self.is_scalar(n, nest) and n.name in self.print.places
+        ]
+
+    def loop(self, nest: Nest, depth: int, known: set[str]) -> None:
+        """The loops from one on."""
         axis = nest.axes[depth]
-        first, last = self.bounds(axis)
-        if blocked and depth == 0:
-            size = BLOCK if len(nest.axes) == 1 else ROWS
-            with self.block(f"for ({I64} block = {first}; block < {last}; block += {size})"):
-                self.line(f"const {I64} stop = smaller_size(block + {size}, {last});")
-                self.parts_begun(nest)
-                self.one_loop(nest, depth, known, "block", "stop")
-                self.parts_ended(nest)
+        self.lifted(nest, known)
+        blocks = self.added_in_blocks(nest) if depth == 0 else []
+        if depth == len(nest.axes) - 1:
+            self.innermost(nest)
+        elif blocks:
+            own = [f"Real* {named(node.name)}_block" for node in blocks]
+            totals = [f"&{named(n.name)}_total" for n in self.added_up(nest)]
+            given = ", ".join([f"{I64} {self.names.index(axis)}", *own])
+            head = f"[{', '.join(['=', *totals])}]({given}) INLINE"
+            first, last = self.bounds(axis)
+            tail = f"}}, {', '.join(self.blocks(blocks))});"
+            with self.block(f"in_blocks({first}, {last}, {head}", tail), self.scope():
+                self.loop(nest, depth + 1, known | {axis})
         else:
-            self.one_loop(nest, depth, known, first, last)
-
-    def bounds(self, axis: str) -> tuple[str, str]:
-        if axis == self.tile:
-            return f"first_{axis}", f"last_{axis}"
-        return "0", self.print.size(axis)
-
-    def one_loop(self, nest: Nest, depth: int, known: set[str], first: str, last: str) -> None:
-        axis, innermost = nest.axes[depth], depth == len(nest.axes) - 1
-        local = self.added_inside(nest) if innermost and depth > 0 else []
-        for node in local:
-            self.line(
-                f"Real {named(node.name)}_inner = {'0' if node.kind == 'sum' else '-infinity'};"
-            )
-            if node.kind == "max":
-                self.line(f"int {named(node.name)}_unordered = 0;")
-        if innermost:
-            self.line(f"#pragma omp simd{self.reduced_inside(nest, local)}")
-        with self.block(f"for ({I64} i_{axis} = {first}; i_{axis} < {last}; ++i_{axis})"):
-            at_hand = dict(self.print.at_hand)
-            known = known | {axis}
-            if innermost:
-                self.body(nest, local)
-            else:
-                self.lifted(nest, known)
-                self.loop(nest, depth + 1, known, False)
-            self.print.at_hand = at_hand
-        for node in local:
-            self.added(node, self.settled(node, f"{named(node.name)}_inner"))
-
-    def settled(self, node: Node, text: str) -> str:
-        """A maximum with what was no number among the entries."""
-        return f"unless({named(node.name)}_unordered, {text})" if node.kind == "max" else text
+            with self.block(self.outer(axis)), self.scope():
+                self.loop(nest, depth + 1, known | {axis})
 
     # -- the innermost loop ---------------------------------------------------
 
-    def body(self, nest: Nest, local: Sequence[Node]) -> None:
-        for node in nest.nodes:
-            if not node.kind:
-                self.line(f"const Real {named(node.name)}_now = {self.print.real(node.value)};")
-                self.store(node, f"{named(node.name)}_now")
-                if node.name in self.current.kept:
-                    place = self.in_row(node, self.row_axes(node))
-                    self.line(f"{place(self.here(node))} = {named(node.name)}_now;")
-                self.print.places[node.name] = lambda indices, n=node: f"{named(n.name)}_now"
-                continue
-            value = self.print.real(node.value)
-            if node in local:
-                name = f"{named(node.name)}_inner"
-            elif self.is_scalar(node, nest):
-                name = f"{named(node.name)}_now"
-            else:
-                self.added(node, value)
-                continue
-            if node.kind == "sum":
-                self.line(f"{name} += {value};")
-            else:
-                now = f"{named(node.name)}_value"
-                self.line(f"const Real {now} = {value};")
-                self.line(f"{name} = {now} > {name} ? {now} : {name};")
-                self.line(f"{named(node.name)}_unordered |= {now} != {now};")
+    def innermost(self, nest: Nest) -> None:
+        """What is not needed runs over nothing, or is none of its sums."""
+        found, before = self.added_inside(nest), self.inside
+        first, last = self.bounds(nest.axes[-1])
+        last = self.if_needed(nest.nodes, last, first)
+        self.inside = tuple(n.name for n in nest.nodes) if self.needed(nest.nodes) else before
+        outer, self.lines = self.lines, []
+        limits = last if first == "0" else f"{first}, {last}"
+        head = f"{self.call(found)}({limits}, {self.lambda_of(nest.axes[-1])}"
+        with self.block(head, "})"):
+            self.body(nest, found)
+        (line, *others), self.lines = self.lines, outer
+        text = "\n".join([line.lstrip(), *others])
+        self.put(nest, found, text)
+        self.inside = before
+
+    def call(self, found: Sequence[Node]) -> str:
+        """What computes some reductions in one pass."""
+        kinds = [node.kind for node in found]
+        if not found:
+            return "each"
+        if len(found) == 1 and not self.needed(found):
+            return "sum" if kinds == ["sum"] else "largest"
+        sums = self.if_needed(found, kinds.count("sum"))
+        most = (self.needed(found) or "true") if "max" in kinds else "false"
+        return f"reduced<Real, {sums}, {most}>"
+
+    def put(self, nest: Nest, found: Sequence[Node], text: str) -> None:
+        """The results of a loop where they belong."""
+        if not found:
+            self.line(f"{text};")
+        elif self.call(found).startswith("reduced"):
+            name = self.names.free("found")
+            self.line(f"const auto {name} = {text};")
+            for i, node in enumerate(found):
+                value = f"{name}.of[{i}]"
+                self.settled(node, nest, value if node.kind == "sum" else f"Real({value})")
+        else:
+            self.settled(found[0], nest, text)
+
+    def body(self, nest: Nest, found: Sequence[Node]) -> None:
+        with self.scope():
+            for node in nest.nodes:
+                if not node.kind:
+                    self.entry(nest, node)
+                elif node not in found:
+                    self.added(node, self.print.real(node.value))
+            values = [self.print.real(node.value) for node in found]
+            if values and not self.call(found).startswith("reduced"):
+                self.line(f"return {values[0]};")
+            elif values:
+                kind = f"Several<Real, {len(values)}>"
+                self.line(f"return {kind}{{{{{', '.join(values)}}}}};")
+
+    def entry(self, nest: Nest, node: Node) -> None:
+        """It has a name where something else in the loop reads it."""
+        text = self.print.real(node.value)
+        places = []
+        if node.name in self.current.stored:
+            places.append(self.in_memory(node.name, self.memory[node.name]))
+        if node.name in self.current.kept:
+            places.append(self.in_row(node, self.row_axes(node)))
+        if len(places) != 1 or any(node.name in n.reads for n in nest.nodes):
+            name = named(node.name)
+            name = self.names.free(f"{name}_now") if places else name
+            self.line(f"const Real {name} = {text};")
+            self.print.places[node.name] = lambda indices: name
+            text = name
+        for place in places:
+            self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
+
+    # -- what does not change in a loop ---------------------------------------
 
     def lifted(self, nest: Nest, known: set[str]) -> None:
         """What does not change in the loops that are still to come has a name before them."""
+        for node, part in self.steady(nest, known):
+            self.named(node, part)
+
+    def named(self, node: Node, part: Element) -> None:
+        if part not in self.print.at_hand:
+            text = self.print.text(part)
+            name = self.print.named(part, node.name.rstrip("_"))
+            self.line(f"const auto {name} = {text};")
+            self.print.at_hand[part] = name
+
+    def steady(self, nest: Nest, known: set[str]) -> Iterator[tuple[Node, Element]]:
+        """Parts of what a pass computes that loops do not change, unless they have a name."""
         inside = {n.name for n in nest.nodes}
 
         def holds(e: Element) -> bool:
-            own = {entry.name for entry in e.entries}
-            return axes_in(e) <= known and not own & inside
+            return axes_in(e) <= known and not {entry.name for entry in e.entries} & inside
 
         for node in nest.nodes:
             for part in self.largest(node.value, holds):
-                if is_number(part) or part.kind == "index" or part in self.print.at_hand:
-                    continue
-                name = f"steady_{len(self.print.at_hand) + 1}"
-                self.line(f"const auto {name} = {self.print.text(part)};")
-                self.print.at_hand[part] = name
+                plain = is_number(part) or part.kind == "index" or part in self.print.at_hand
+                if not plain and not self.print.text(part).isidentifier():
+                    yield node, part

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from codegen.program.arrays import Contract, Gathered
 from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Whole
-from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.lines import I64
+from codegen.targets.cpp.names import named
 from derive.language.errors import QuestionError
 from derive.notation.layout import Layout
 

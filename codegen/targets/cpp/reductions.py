@@ -1,5 +1,4 @@
-"""What becomes of a reduction while loops run, from the inside out: a variable of the innermost
-loop, the part of a block, the total.
+"""What becomes of a reduction while loops run: a result of the innermost loop, and where it is put.
 
 A block is added up in the format of the data, and blocks in double precision.
 """
@@ -8,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
-from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.lines import I64, Lines
+from codegen.targets.cpp.names import named
 
 
 class Reductions(Lines):
@@ -21,54 +19,57 @@ class Reductions(Lines):
     def is_scalar(self, node: Node, nest: Nest) -> bool:
         return not {*node.axes} & {*nest.axes}
 
+    def is_partial(self, node: Node) -> bool:
+        return node.name in self.current.partial
+
     def added_inside(self, nest: Nest) -> list[Node]:
-        """The reductions that the innermost loop runs over, with entries for outer ones."""
+        """The reductions that the innermost loop runs over, sums first."""
         last = nest.axes[-1]
+        found = [n for n in nest.nodes if n.kind and last not in n.axes]
+        return sorted(found, key=lambda node: node.kind != "sum")
+
+    def added_in_blocks(self, nest: Nest) -> list[Node]:
+        """The sums that have several entries in a row."""
         return [
-            n for n in nest.nodes if n.kind and not self.is_scalar(n, nest) and last not in n.axes
+            n
+            for n in nest.nodes
+            if n.kind == "sum" and not self.is_scalar(n, nest) and not self.is_partial(n)
         ]
 
-    def reduced_inside(self, nest: Nest, local: Sequence[Node]) -> str:
-        scalars = [n for n in nest.nodes if n.kind and self.is_scalar(n, nest)]
-        text = ""
-        for kind, sign in (("sum", "+"), ("max", "max")):
-            names = [
-                *(f"{named(n.name)}_inner" for n in local if n.kind == kind),
-                *(f"{named(n.name)}_now" for n in scalars if n.kind == kind),
-            ]
-            text += f" reduction({sign}:{', '.join(names)})" if names else ""
-        flags = [f"{named(n.name)}_unordered" for n in (*local, *scalars) if n.kind == "max"]
-        return text + (f" reduction(|:{', '.join(flags)})" if flags else "")
+    def added_up(self, nest: Nest) -> list[Node]:
+        """The reductions that have one value in a row, to which each of several loops adds."""
+        several = len(nest.axes) > 1
+        found = [n for n in nest.nodes if n.kind and self.is_scalar(n, nest)]
+        return [n for n in found if several and not self.is_partial(n)]
 
     def begun(self, nest: Nest) -> None:
+        for node in self.added_up(nest):
+            start = "double {}_total = 0" if node.kind == "sum" else "Real {}_total = -infinity"
+            self.line(start.format(named(node.name)) + ";")
         for node in nest.nodes:
-            if not node.kind:
-                continue
-            if self.is_scalar(node, nest):
-                if node.kind == "sum":
-                    self.line(f"double {named(node.name)}_added = 0;")
-                else:
-                    self.line(f"Real {named(node.name)}_now = -infinity;")
-                    self.line(f"int {named(node.name)}_unordered = 0;")
-            elif node.name not in self.current.partial:
-                if node.kind == "sum":
-                    self.line(f"{named(node.name)}_total_memory.fill(0);")
-                else:
-                    self.filled(node)
+            several = not self.is_scalar(node, nest) and not self.is_partial(node)
+            if node.kind == "max" and several:
+                self.over_row(node, lambda place, n: f"{place} = -infinity;")
 
-    def filled(self, node: Node) -> None:
-        axes = self.row_axes(node)
-        if node.name in self.current.kept:
-            self.line(f"{named(node.name)}_memory.fill(-infinity);")
-            return
-        self.over_row(node, axes, lambda place: f"{place} = -infinity;")
-
-    def over_row(self, node: Node, axes: Axes, text) -> None:
+    def over_row(self, node: Node, text) -> None:
         """A line for every entry that the row has of an array, wherever that lies."""
-        for axis in axes:
-            first, last = self.bounds(axis)
-            self.line(f"for ({I64} i_{axis} = {first}; i_{axis} < {last}; ++i_{axis})")
-        self.line("    " + text(self.place_of(node)(self.here(node))))
+        axes = self.row_axes(node)
+        for axis in axes[:-1]:
+            self.line(self.when(node) * (axis == axes[0]) + self.outer(axis))
+        head = self.when(node) * (len(axes) == 1)
+        with self.block(f"{head}each({self.range(axes[-1])}, {self.lambda_of(axes[-1])}", "});"):
+            self.line(text(self.place_of(node)(self.here(node)), node))
+
+    def outer(self, axis: str) -> str:
+        (first, last), index = self.bounds(axis), self.names.index(axis)
+        return f"for ({I64} {index} = {first}; {index} < {last}; ++{index})"
+
+    def range(self, axis: str) -> str:
+        first, last = self.bounds(axis)
+        return last if first == "0" else f"{first}, {last}"
+
+    def lambda_of(self, axis: str) -> str:
+        return f"[=]({I64} {self.names.index(axis)}) INLINE"
 
     def place_of(self, node: Node):
         """Where the value of a reduction with several entries in a row lies."""
@@ -76,71 +77,59 @@ class Reductions(Lines):
             return self.in_memory(node.name, self.memory[node.name])
         return self.in_row(node, self.row_axes(node))
 
-    def parts_begun(self, nest: Nest) -> None:
-        for node in nest.nodes:
-            if node.kind != "sum":
-                continue
-            if self.is_scalar(node, nest):
-                self.line(f"Real {named(node.name)}_now = 0;")
-            elif node.name not in self.current.partial:
-                self.line(f"{named(node.name)}_block_memory.fill(0);")
-
-    def parts_ended(self, nest: Nest) -> None:
-        for node in nest.nodes:
-            if node.kind != "sum":
-                continue
-            if self.is_scalar(node, nest):
-                self.line(f"{named(node.name)}_added += {named(node.name)}_now;")
-            elif node.name not in self.current.partial:
-                self.line(f"add_block({named(node.name)}_block_memory, {named(node.name)}_total);")
-
     def added(self, node: Node, text: str) -> None:
         """The value is put to what was found before, at the entry of the loops that run."""
-        place, wide = self.target(node)
-        value = f"double({text})" if wide else text
-        if node.kind == "sum":
-            self.line(f"{place} += {value};")
-        else:
-            self.line(f"{place} = larger({place}, {value});")
+        place = self.target(node)
+        now = f"+= {text}" if node.kind == "sum" else f"= larger({place}, {text})"
+        self.line(f"{self.when(node)}{place} {now};")
 
-    def target(self, node: Node) -> tuple[str, bool]:
-        here = self.here(node)
-        if node.name in self.current.partial:
-            block = self.is_added_by_entry(node)
-            name = f"{named(node.name)}_{'block' if block else 'part'}"
-            return f"{name}[{self.offset(node.axes, here)}]", node.kind == "sum" and not block
+    def target(self, node: Node) -> str:
+        here, name = self.here(node), named(node.name)
+        if self.is_partial(node):
+            return f"{name}[{self.offset(node.axes, here)}]"
         if node.kind == "max":
-            return self.place_of(node)(here), False
-        axes = self.row_axes(node)
-        return self.in_row(node, axes, f"{named(node.name)}_block")(here), False
+            return self.place_of(node)(here)
+        return self.in_row(node, self.row_axes(node), f"{name}_block")(here)
+
+    def settled(self, node: Node, nest: Nest, text: str) -> None:
+        """The value of a loop over the last axis is put where it belongs."""
+        if node in self.added_up(nest):
+            total = f"{named(node.name)}_total"
+            now = f"+= {text}" if node.kind == "sum" else f"= larger({total}, {text})"
+            self.line(f"{total} {now};")
+        elif self.is_scalar(node, nest) and not self.is_partial(node):
+            self.of_row(node, text)
+        else:
+            self.added(node, text)
+
+    def of_row(self, node: Node, text: str) -> None:
+        """A value that the row has one of; it has a name if it is read."""
+        name = named(node.name)
+        stored = node.name in self.current.stored
+        if stored and not any(node.name in n.reads for n in self.of.values()):
+            self.store(node, text)
+            return
+        name = self.names.free(f"{name}_now") if stored else name
+        self.line(f"const Real {name} = {text};")
+        self.store(node, name)
+        self.print.places[node.name] = lambda indices: name
 
     def ended(self, nest: Nest) -> None:
         """What the row knows from here on."""
+        for node in self.added_up(nest):
+            self.of_row(node, f"{named(node.name)}_total")
+        for node in self.added_in_blocks(nest):
+            total = self.in_row(node, self.row_axes(node), f"{named(node.name)}_total")
+            self.over_row(node, lambda place, n, t=total: f"{place} = Real({t(self.here(n))});")
         for node in nest.nodes:
-            if not node.kind:
-                continue
-            scalar, partial = self.is_scalar(node, nest), node.name in self.current.partial
-            if scalar and not partial:
-                value = f"Real({named(node.name)}_added)"
-                if node.kind == "max":
-                    value = self.settled(node, f"{named(node.name)}_now")
-                self.line(f"const Real {named(node.name)}_here = {value};")
-                self.known_in_row(node)
-            elif scalar:
-                place = f"{named(node.name)}_part[{self.offset(node.axes, self.here(node))}]"
-                if node.kind == "sum":
-                    self.line(f"{place} += {named(node.name)}_added;")
-                else:
-                    value = self.settled(node, f"{named(node.name)}_now")
-                    self.line(f"{place} = larger({place}, {value});")
-            elif not partial and node.kind == "sum":
-                axes = self.row_axes(node)
-                total = self.in_row(node, axes, f"{named(node.name)}_total")
-                with self.block(""):
-                    self.over_row(
-                        node,
-                        axes,
-                        lambda place, t=total, n=node: f"{place} = Real({t(self.here(n))});",
-                    )
-            if not partial and not scalar:
+            if node.kind and not self.is_scalar(node, nest) and not self.is_partial(node):
                 self.print.places[node.name] = self.place_of(node)
+
+    def blocks(self, nodes: Sequence[Node]) -> list[str]:
+        """What sums with several entries in a row are added up in."""
+        return [
+            "cleared({0}_block, {0}_total, {1})".format(
+                named(node.name), self.product(self.row_sizes(self.row_axes(node)))
+            )
+            for node in nodes
+        ]

@@ -13,6 +13,7 @@ import jinja2
 
 from codegen.header import header
 from codegen.program import Program
+from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.functions import Written
 from codegen.targets.cpp.kernels import Kernel
 from codegen.targets.cpp.reduced import functions_of_all
@@ -33,6 +34,7 @@ RUNTIME = {
     "_running.py": "running.py",
     "_building.py": "building.py",
     "_training.py": "training.py",
+    "functions.h": "functions.h",
     "loops.h": "loops.h",
     "products.h": "products.h",
 }
@@ -42,14 +44,12 @@ RUNTIME = {
 class Printed:
     """A kernel as its template prints it."""
 
-    name: str
-    kind: str
-    begin: str
-    end: str
-    parameters: str
+    template: str
+    signature: str
     arguments: str
     special: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
+    exported: tuple[str, ...]
 
 
 class CppTarget:
@@ -91,6 +91,7 @@ class CppTarget:
             title=program.title,
             imports=_imports(name, body, written, bool(step)),
             replaced=_tuple([f'"{name}"' for name in written.replaced]),
+            tests=_tests(written),
             at_once=written.at_once,
             lean=written.lean,
             chosen=written.chosen,
@@ -118,6 +119,16 @@ class CppTarget:
         return self.environment.get_template(template).render(**values)
 
 
+def _tests(written: Written) -> list[str]:
+    """The function that says whether nothing optional is passed, once for all that ask it."""
+    found = (
+        wrapped("def _takes_plain", [each.arguments], " -> bool:")
+        + f"\n    return {each.takes_plain}"
+        for each in (*written.at_once, *written.lean)
+    )
+    return list(dict.fromkeys(found))
+
+
 def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
     """The lines of a module of kernels, with the text ``body``, that import what it names."""
     found = ["from pathlib import Path as _Path"] * step
@@ -136,19 +147,23 @@ def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
 def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
     """Each with those before it that it calls."""
     found = []
-    for kernel in kernels:
+    for kernel in sorted(kernels, key=lambda kernel: kernel.calls):
         found += [_as_printed(short, public=False) for _, short in kernel.special]
         found.append(_as_printed(kernel, public=True))
     return found
 
 
 def _as_printed(kernel: Kernel, public: bool) -> Printed:
-    """What Python calls catches what C++ throws: there is no memory."""
-    parameters = ",\n    ".join(f"{kind} {name}" for kind, name in kernel.arguments)
+    """What Python calls is exported, in both formats."""
+    parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
+    signature = called(f"static int {kernel.name}", parameters, " {")
+    lines = tuple(part for line in kernel.lines for part in folded(line))
     arguments = ", ".join(name for _, name in kernel.arguments)
-    special = tuple((size, short.name) for size, short in kernel.special)
-    kind, begin, end = ('extern "C" ', "try {", "} CAUGHT") if public else ("static ", "{", "}")
-    return Printed(kernel.name, kind, begin, end, parameters, arguments, special, kernel.lines)
+    same = f"<{', '.join(['Real', *kernel.flags])}>"
+    special = tuple((size, f"{short.name}{same}") for size, short in kernel.special)
+    template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
+    exported = (kernel.name,) * public
+    return Printed(template, signature, arguments, special, lines, exported)
 
 
 def _counts(kernel: Kernel) -> str:

@@ -15,8 +15,9 @@ from codegen.schedule.at_once import with_gradients
 from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
-from codegen.targets.cpp.expressions import named
+from codegen.targets.cpp.folding import folded
 from codegen.targets.cpp.loops import Loops
+from codegen.targets.cpp.names import Names, named
 from codegen.targets.cpp.products import Products
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
@@ -27,11 +28,13 @@ INSIDE = 8  # columns before what stands in a call
 class Training:
     """A step as its template prints it. ``batch`` is the size of the axis along which examples lie;
     ``data`` and ``parameters`` are arguments, ``scalars`` those that are numbers, and ``numbers``
-    the same in C++; ``sizes`` are (name, what it is made of), and ``given`` those that the compiler
+    the same in C++; ``sizes`` are (name, what it is made of), ``size`` is the name of that
+    of the batch, and ``given`` those that the compiler
     is given: (name, where it stands in Python).
     """
 
     batch: str
+    size: str
     data: tuple[str, ...]
     parameters: tuple[str, ...]
     scalars: tuple[str, ...]
@@ -106,8 +109,8 @@ class _Writer:
 
     def training(self) -> Training:
         memory = {name: self.axes_of(name) for name in (*self.arrays, *self.stored)}
-        loops = StaticLoops(self.codes, memory)
-        size = loops.print.size
+        names = Names([*self.arrays, *self.plan.nodes], self.flat.scalars, self.codes)
+        loops, size = Loops(names, memory), names.size
         products = Products(size, self.flat.parts)
         self.write(loops, products)
         made, count = dict(self.flat.results), products.count
@@ -117,11 +120,12 @@ class _Writer:
         scalars = [name for name in arguments if name in self.flat.scalars]
         return Training(
             self.codes[self.batch],
+            size(self.batch),
             tuple(data),
             tuple(self.parameters),
             tuple(scalars),
             tuple(map(named, scalars)),
-            tuple(self.sizes(size)),
+            tuple(self.sizes(names)),
             tuple((code, self.places[code]) for code in self.plain),
             tuple(
                 [(self.kind(n), named(n), count(self.arrays[n].axes)) for n in data]
@@ -136,7 +140,7 @@ class _Writer:
                 )
                 for label, axis in self.flat.picks
             ),
-            tuple(loops.lines),
+            tuple(part for line in loops.lines for part in folded(line)),
             named(made[loss]),
             tuple(
                 (named(p), named(made[f"d{p}"]), count(self.arrays[p].axes))
@@ -158,11 +162,12 @@ class _Writer:
         found = self.arrays.get(name) or self.plan.nodes[name]
         return found.axes
 
-    def sizes(self, size) -> list[tuple[str, str]]:
+    def sizes(self, names: Names) -> list[tuple[str, str]]:
         """Those of axes that are made of others come last."""
-        found = [(code, f"SIZE_{code}") for code in self.plain]
+        found = [(names.of_codes[code], f"SIZE_{code}") for code in self.plain]
         return found + [
-            (self.codes[axis], " * ".join(map(size, self.flat.parts[axis]))) for axis in self.whole
+            (names.size(axis), " * ".join(map(names.size, self.flat.parts[axis])))
+            for axis in self.whole
         ]
 
 
@@ -225,11 +230,3 @@ def call_of(program: Program, step: Training) -> Call:
 
 def _dictionary(items: Sequence[str]) -> str:
     return wrapped("", items, indent=INSIDE).replace("(", "{", 1)[::-1].replace(")", "}", 1)[::-1]
-
-
-class StaticLoops(Loops):
-    """Sweeps for one thread: no region is parallel."""
-
-    def in_threads(self) -> None:
-        self.line("const int64_t thread = 0, begin = 0, end = rows;")
-        self.thread()

@@ -15,6 +15,20 @@ SIGNS = {
     "and": "&",
     "or": "|",
 }
+# How much they bind, as in C++; conditions stand in parentheses beside others.
+LEVELS = {
+    "or": 1,
+    "and": 1,
+    "compare": 2,
+    "add": 3,
+    "subtract": 3,
+    "multiply": 4,
+    "divide": 4,
+    "floor divide": 4,
+    "remainder": 4,
+    "negate": 5,
+    "not": 5,
+}
 FUNCTIONS = {
     "exp": "exp",
     "log": "log",
@@ -41,14 +55,13 @@ FUNCTIONS = {
     "larger": "larger",
     "smaller": "smaller",
 }
-# Powers that are no call of a library's, by their exponents: of the base.
+# Powers that are no call of a library's, by their exponents: functions of the base, or itself; one
+# that is negative is 1 over that.
 POWERS = {
-    Fraction(2): "square({0})",
-    Fraction(3): "cube({0})",
-    Fraction(-1): "(1 / {0})",
-    Fraction(-2): "(1 / square({0}))",
-    Fraction(1, 2): "square_root({0})",
-    Fraction(-1, 2): "(1 / square_root({0}))",
+    Fraction(1): "",
+    Fraction(2): "square",
+    Fraction(3): "cube",
+    Fraction(1, 2): "square_root",
 }
 # Names that a variable of a kernel cannot have.
 WORDS = """
@@ -56,27 +69,16 @@ alignas alignof and asm auto bool break case catch char class compl const conste
 delete do double else enum explicit export extern false float for friend goto if inline int long
 mutable namespace new noexcept not operator or private protected public register return short signed
 sizeof static struct switch template this throw true try typedef typename union unsigned using
-virtual void volatile while xor Real begin end thread threads row rows work tile block stop scratch
-choose square cube square_root absolute sign larger smaller unless exp log log1p expm1 tanh sinh
-cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE NO_MEMORY
-OUT_OF_RANGE VECTOR ONE DECLARED CAUGHT FAILED REAL failed used count entries tall wide forward step
-Vector Memory Scratch clear product columns tile descend turned in_range add_block add_rows
-pick_rows sum_of_parts max_of_parts threads_for smaller_size memset memcpy main errno
-SUMS WIDE BYTES LANES CONTRACTED CONTRACTS bytes_of_memory backward NULL nullptr std
+virtual void volatile while xor NULL nullptr std main errno memset memcpy Real threads row first
+last scratch choose square cube square_root absolute sign larger smaller unless exp log log1p expm1
+tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE
+NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONCE BLOCK ROWS TILE LINE
+each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most in_blocks Alone
+threads_for in_threads rows tiles entries in_range smaller_size add_block forward backward REAL step
+Vector Memory bytes_of_memory SUMS WIDE BYTES LANES CONTRACTED CONTRACTS tile columns turned product
+clear add_rows pick_rows descend
 """
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.
-PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "steady_", "number_", "given_", "all_")
-SUFFIXES = (
-    "_now",
-    "_here",
-    "_added",
-    "_inner",
-    "_unordered",
-    "_value",
-    "_block",
-    "_total",
-    "_part",
-    "_parts",
-    "_memory",
-)
+PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "given_", "all_", "want_")
+SUFFIXES = ("_now", "_total", "_block", "_constant")
