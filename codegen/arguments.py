@@ -33,7 +33,7 @@ from codegen.program.steps import (
     Within,
 )
 from codegen.program.values import Choose, Load, Number, Power, Quotient, SizeOf, Times, Value
-from derive.language.symbols import Axes
+from derive.language.symbols import Axes, Axis
 from derive.notation.layout import Dim
 
 KINDS = {"label": "index", "given": "number"}
@@ -61,14 +61,17 @@ def shape_steps(
             known[names[p.layout[0].axis.name]] = p.name
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
-    kind = rest if after else "first"
+    kind, first = rest if after else "first", None
     for p in _in_order(tensors, broadcast, names, {*known}):
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))
         there = tuple(d.one or size in known for d, size in zip(p.layout, sizes, strict=True))
         own = KINDS.get(p.role, kind)
-        kind = rest if own == "first" else kind
+        if own == "first":
+            kind, first = rest, p
+        elif own == "same" and first is not None and _axes(p) < _axes(first):
+            own = "parameter"
         owners = () if after else _owners(p.layout, sizes, known)
         steps.append(Fits(p.name, p.layout, there, owners, own, optional))
         new = tuple(
@@ -85,6 +88,10 @@ def shape_steps(
     floats = tuple(p.name for p in tensors if p.role not in KINDS)
     steps.append(InSingle("", floats, mixed=upstream))
     return [*steps, *_merged(tensors, names)]
+
+
+def _axes(p: Parameter) -> set[Axis]:
+    return {dim.axis for dim in p.layout}
 
 
 def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[MergeDims]:
