@@ -33,7 +33,7 @@ from codegen.program.steps import (
     Within,
 )
 from codegen.program.values import Choose, Load, Number, Power, Quotient, SizeOf, Times, Value
-from derive.language.symbols import Axes
+from derive.language.symbols import Axes, Axis
 from derive.notation.layout import Dim
 
 KINDS = {"label": "index", "given": "number"}
@@ -59,17 +59,20 @@ def shape_steps(
     known = {**known, **shapes}
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
-    kind = rest if after else "first"
-    ordered, first = _varying_last(_in_order(tensors, broadcast, names, {*known}), kind)
-    kind = rest if first else kind
-    steps: list[Step] = [*(ReadShape(name, size) for size, name in shapes.items()), *first]
+    kind, first = rest if after else "first", None
+    ordered, before = _varying_last(_in_order(tensors, broadcast, names, {*known}), kind)
+    kind = rest if before else kind
+    steps: list[Step] = [*(ReadShape(name, size) for size, name in shapes.items()), *before]
     for p in ordered:
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))
         there = tuple(d.one or size in known for d, size in zip(p.layout, sizes, strict=True))
         own = KINDS.get(p.role, kind)
-        kind = rest if own == "first" else kind
+        if own == "first":
+            kind, first = rest, p
+        elif own == "same" and first is not None and _axes(p) < _axes(first):
+            own = "parameter"
         owners = () if after else _owners(p.layout, sizes, known)
         steps.append(Fits(p.name, p.layout, there, owners, own, optional))
         new = tuple(not one and sizes.index(size) == i for i, (one, size) in _pairs(there, sizes))
@@ -96,6 +99,10 @@ def _varying_last(parameters: Iterable[Parameter], kind: str) -> tuple[list[Para
     varying = [p for p in ordered if p.varies]
     first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in varying]
     return [*(p for p in ordered if not p.varies), *(p for p in varying if p.layout)], first
+
+
+def _axes(p: Parameter) -> set[Axis]:
+    return {dim.axis for dim in p.layout}
 
 
 def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[MergeDims]:

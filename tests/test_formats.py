@@ -9,6 +9,7 @@ from generated.linear import linear, linear_atoms, linear_backward, linear_forwa
 
 FLOATING = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 PAIRS = [(one, other) for one in FLOATING for other in FLOATING if one != other]
+BESIDE = [(half, torch.float32) for half in FLOATING[2:]]  # what is repeated may be of the latter
 everything = pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 
 
@@ -51,8 +52,11 @@ def test_autocast_would_change_a_matrix_product():
 @pytest.mark.parametrize("emitted", [e for e in EVERYTHING if len(e.inputs) > 1], ids=str)
 def test_inputs_of_two_formats_are_refused(emitted):
     drawn = emitted.arguments()
+    axes = {t.name: {*t.axes} for t in emitted.definition.inputs}
     for one, other in PAIRS:
         for odd in (emitted.inputs[0], emitted.inputs[-1]):
+            if axes[odd] < axes[emitted.inputs[0]] and (one, other) in BESIDE:
+                continue
             mixed = {
                 name: tensor.to(other if name == odd else one)
                 if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
@@ -66,14 +70,33 @@ def test_inputs_of_two_formats_are_refused(emitted):
 
 
 def test_the_refusal_names_both_formats_and_says_what_to_write():
-    x, gain = torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3)
+    x, gain = torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3, dtype=torch.float64)
     with pytest.raises(TypeError) as refused:
         layer_norm(x, gain)
     assert str(refused.value) == (
-        "layer_norm: gain is of torch.float32, but computed is in torch.bfloat16: convert one of "
+        "layer_norm: gain is of torch.float64, but computed is in torch.bfloat16: convert one of "
         "them, as in gain.to(torch.bfloat16)"
     )
     assert layer_norm(x, gain.to(x.dtype)).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("half", FLOATING[2:], ids=str)
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "batch_norm"])
+def test_a_parameter_of_float32_beside_half_an_input_is_as_in_torch(name, half):
+    """The result and dx in half, the parameters' gradients in float32."""
+    (emitted,) = (e for e in EVERYTHING if str(e) == name)
+    x, gain, bias = torch.randn(6, 5).to(half), torch.randn(5), torch.randn(5)
+    leaves = [t.requires_grad_() for t in (x, gain, bias)][: len(emitted.inputs)]
+    y = emitted.function(*leaves)
+    gradients = torch.autograd.grad(y, leaves, torch.ones_like(y))
+    assert y.dtype == half and [g.dtype for g in gradients] == [t.dtype for t in leaves]
+    wide = [t.detach().float().requires_grad_() for t in leaves]
+    wanted = emitted.function(*wide)
+    assert torch.equal(y, wanted.to(half))
+    for found, exact in zip(gradients, torch.autograd.grad(wanted.sum(), wide), strict=True):
+        assert torch.equal(found, exact.to(found.dtype))
+    if name == "layer_norm":
+        assert torch.equal(y, torch.nn.functional.layer_norm(x, (5,), gain, bias))
 
 
 def test_a_half_upstream_gradient_meets_what_the_forward_saved_in_float32():

@@ -71,6 +71,14 @@ BODIES = {
     e = exp(x / 3)
     y = Sum(e / Sum(e, C), K) * Sum(x, K) + Max(x, K)
 """,
+    "gradients that another one is made of": """
+    x = Input(N, C)
+    gain = Input(C)
+    bias = Input(C)
+    diff = x - Sum(x, N) / N
+    xhat = diff / (Sum(diff**2, N) / N + 1)
+    y = gain * xhat + bias
+""",
     "names that C++ and the writer have": """
     x = Input(N, C)
     rows = Input(C)

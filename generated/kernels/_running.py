@@ -52,7 +52,7 @@ class Kernels:
         self.source, self.counts = Path(file).with_suffix(".cpp"), counts
         self.found: dict = {}
         self.lock = threading.Lock()
-        self.built: dict = {}
+        self.library = None
 
     def run(self, name: str, arrays, numbers) -> bool:
         """Whether a kernel could compute with these; the arrays lie one entry after the other."""
@@ -70,21 +70,16 @@ class Kernels:
         name, dtype = key
         with self.lock:
             try:
-                if dtype not in self.built:
-                    self.built[dtype] = loaded(self.source, FORMATS[dtype])
-                function = getattr(self.built[dtype], name)
-            except (NoCompiler, OSError, AttributeError) as error:
+                self.library = self.library or loaded(self.source)
+                place = ctypes.c_void_p.in_dll(self.library, f"{name}_{FORMATS[dtype]}")
+            except (NoCompiler, OSError, ValueError) as error:
                 tell(f"{error}; {self.source.stem} runs on torch")
                 self.found[key] = refuses
                 return refuses
             arrays, sizes, numbers = self.counts[name]
-            function.argtypes = (
-                [ctypes.c_void_p] * arrays
-                + [ctypes.c_int64] * sizes
-                + [ctypes.c_double] * numbers
-                + [ctypes.c_int]
-            )
-            function.restype = ctypes.c_int
+            kinds = [ctypes.c_void_p] * arrays + [ctypes.c_int64] * sizes
+            kinds += [ctypes.c_double] * numbers + [ctypes.c_int]
+            function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(place.value)
             self.found[key] = function
         return function
 

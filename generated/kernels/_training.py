@@ -43,7 +43,8 @@ class TrainingStep:
         if others:
             raise ValueError(f"{', '.join(data)} must have one row for each example")
         _apart(data, parameters)
-        library = loaded(source, FORMATS[real.pop()], sizes)
+        given = {f"SIZE_{name}": size for name, size in sizes.items()}
+        library = loaded(source, {"REAL": FORMATS[real.pop()], **given})
         library.bytes_of_memory.restype = ctypes.c_int64
         self.memory = torch.empty(library.bytes_of_memory() + ALIGNED, dtype=torch.uint8)
         self.data, self.parameters = data, parameters

@@ -4,853 +4,154 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(size_C);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_2_memory(size_C);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> sum_3_memory(size_C);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_C, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_C;
-            Scratch<Real> sum_1_block_memory(size_C, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_block[i_C] += x[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_1_block_memory, sum_1_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_C, sum_1);
-    }
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_C, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, sum_1, rows, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_C;
-            Scratch<Real> sum_2_block_memory(size_C, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_block[i_C] += (x[(i_N) * size_C + i_C] - (sum_1[i_C] / Real(size_N)));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_2_parts, threads, size_C, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_C, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, sum_1, sum_2, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_C;
-            Scratch<Real> sum_3_block_memory(size_C, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_block[i_C] += square(((x[(i_N) * size_C + i_C] - (sum_1[i_C] / Real(size_N))) - (sum_2[i_C] / Real(size_N))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_C, sum_3);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            const Real number_2 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root(((sum_3[i_C] / number_1) + number_2)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // xhat, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, sum_1, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - (sum_1[i_C] / Real(size_N))) - (sum_2[i_C] / Real(size_N))));
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                        const Real y_now = (bias[i_C] + (gain[i_C] * xhat_now));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
+template <class Real>
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t C, int64_t N, double eps, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
+    Real* sum_3 = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
+    }, Columns(sum_1, C));
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - sum_1[c] / Real(N); });
+    }, Columns(sum_2, C));
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_3[c] += square(x[n * C + c] - sum_1[c] / Real(N) - sum_2[c] / Real(N));
+        });
+    }, Columns(sum_3, C));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(sum_3[c] / N_minus_one + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        const Real xhat_now = inv_std[c] * (x[n * C + c] - sum_1[c] / Real(N) - sum_2[c] / Real(N));
+        xhat[n * C + c] = xhat_now;
+        y[n * C + c] = bias[c] + gain[c] * xhat_now;
+    });
+    return DONE;
+}
+EXPORTED(forward)
+
+template <class Real>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
+    Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            dgain[c] += dy[n * C + c] * xhat[n * C + c];
+            dbias[c] += dy[n * C + c];
+        });
+    }, Columns(dgain, C), Columns(dbias, C));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dbias[c] / Real(N) - dgain[c]
+                / N_minus_one * xhat[n * C + c]);
+    });
+    return DONE;
+}
+EXPORTED(backward)
+
+template <class Real>
+static int lean_forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t C, int64_t N, double eps, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* sum_3 = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
+    }, Columns(sum_1, C));
+    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N); });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
+    }, Columns(sum_2, C));
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N));
+        });
+    }, Columns(sum_3, C));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(sum_3[c] / N_minus_one + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c]
+                / Real(N)));
+    });
+    return DONE;
+}
+EXPORTED(lean_forward)
+
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
+static int lean_backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+) {
+    Scratch scratch;
+    if constexpr (!want_dgain) dgain = scratch.of<Real>(C);
+    if constexpr (!want_dbias) dbias = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_dx || want_dgain) dgain[c] += dy[n * C + c] * (inv_std[c]
+                    * (x[n * C + c] - mean[c] - sum_2[c] / Real(N)));
+            if constexpr (want_dx || want_dbias) dbias[c] += dy[n * C + c];
+        });
+    }, Columns(dgain, (want_dx || want_dgain) ? C : 0), Columns(dbias, (want_dx || want_dbias) ? C
+            : 0));
+    const Real N_minus_one = double(N) - 1.0;
+    if constexpr (want_dx) {
+        entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+            dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dbias[c] / Real(N) - dgain[c]
+                    / N_minus_one * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N))));
+        });
     }
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_backward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (dbias[i_C] / Real(size_N))) - ((dgain[i_C] / number_1) * xhat[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int lean_backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dx, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, true, false, false>(dy, gain, inv_std, mean, sum_2, x, nullptr,
+            nullptr, dx, C, N, threads);
+}
+EXPORTED(lean_backward_of_dx)
 
-extern "C" int lean_forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(size_C);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_3_memory(size_C);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_C, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_C;
-            Scratch<Real> sum_1_block_memory(size_C, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_block[i_C] += x[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_1_block_memory, sum_1_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_C, sum_1);
-    }
-    // mean
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(mean, size_C, size_N, sum_1, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real mean_now = (sum_1[i_C] / Real(size_N));
-                        mean[i_C] = mean_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_C, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, size_C, rows, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_C;
-            Scratch<Real> sum_2_block_memory(size_C, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_block[i_C] += (x[(i_N) * size_C + i_C] - mean[i_C]);
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_2_parts, threads, size_C, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_C, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, size_C, size_N, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_C;
-            Scratch<Real> sum_3_block_memory(size_C, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_block[i_C] += square(((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_C, sum_3);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            const Real number_2 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root(((sum_3[i_C] / number_1) + number_2)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (bias[i_C] + (gain[i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N))))));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int lean_backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, false, true, false>(dy, gain, inv_std, mean, sum_2, x, dgain,
+            nullptr, nullptr, C, N, threads);
+}
+EXPORTED(lean_backward_of_dgain)
 
-extern "C" int lean_backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> dgain_memory(size_C);
-    Real* __restrict dgain = dgain_memory.entries;
-    Scratch<Real> dbias_memory(size_C);
-    Real* __restrict dbias = dbias_memory.entries;
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_N, dgain, dbias, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (dbias[i_C] / Real(size_N))) - ((dgain[i_C] / number_1) * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N)))))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int lean_backward_of_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dbias, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, false, false, true>(dy, gain, inv_std, mean, sum_2, x, nullptr,
+            dbias, nullptr, C, N, threads);
+}
+EXPORTED(lean_backward_of_dbias)
 
-extern "C" int lean_backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N)))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-} CAUGHT
-
-extern "C" int lean_backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-extern "C" int lean_backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-extern "C" int lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (dbias[i_C] / Real(size_N))) - ((dgain[i_C] / number_1) * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - (sum_2[i_C] / Real(size_N)))))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int lean_backward_of_dgain_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, false, true, true>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias,
+            nullptr, C, N, threads);
+}
+EXPORTED(lean_backward_of_dgain_dbias)

@@ -23,9 +23,9 @@ _run = Kernels(__file__, {
     "backward": (7, 2, 0),
     "lean_forward": (7, 2, 1),
     "lean_backward_of_dx": (7, 2, 0),
-    "lean_backward_of_dgain": (6, 2, 0),
-    "lean_backward_of_dbias": (2, 2, 0),
-    "lean_backward_of_dgain_dbias": (7, 2, 0),
+    "lean_backward_of_dgain": (7, 2, 0),
+    "lean_backward_of_dbias": (7, 2, 0),
+    "lean_backward_of_dgain_dbias": (8, 2, 0),
     "lean_backward": (9, 2, 0),
 }).run
 BatchNormForward = _module.BatchNormForward
@@ -125,6 +125,7 @@ def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs):
         "lean_backward_of_dgain",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2.contiguous(),
@@ -142,7 +143,19 @@ def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
     N = dy.shape[0]
     C = dy.shape[1]
     dbias = dy.new_empty(C)
-    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (C, N))
+    _done = _run(
+        "lean_backward_of_dbias",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dbias,
+        ),
+        (C, N),
+    )
     if not _done:
         return None
     return (None, None, dbias, None)
@@ -157,6 +170,7 @@ def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
         "lean_backward_of_dgain_dbias",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2.contiguous(),

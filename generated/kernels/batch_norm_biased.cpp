@@ -4,1972 +4,438 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    Scratch<Real> sum_1_memory(size_C);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> mean_memory(size_C);
-    Real* __restrict mean = mean_memory.entries;
-    Scratch<Real> sum_2_memory(size_C);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> sum_3_memory(size_C);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_C, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_C;
-            Scratch<Real> sum_1_block_memory(size_C, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_block[i_C] += x[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_1_block_memory, sum_1_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_C, sum_1);
-    }
-    // mean
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(size_C, size_N, sum_1, mean, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real mean_now = ((sum_1[i_C] / Real(size_N)) / Real(1));
-                        mean[i_C] = mean_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_C, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, mean, rows, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_C;
-            Scratch<Real> sum_2_block_memory(size_C, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_block[i_C] += (x[(i_N) * size_C + i_C] - mean[i_C]);
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_2_parts, threads, size_C, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_C, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, mean, sum_2, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_C;
-            Scratch<Real> sum_3_block_memory(size_C, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_block[i_C] += square(((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_C, sum_3);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((((sum_3[i_C] / Real(size_N)) / Real(1)) + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // xhat, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, mean, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1))));
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                        const Real y_now = (bias[i_C] + (gain[i_C] * xhat_now));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* mean = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
+    Real* sum_3 = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
+    }, Columns(sum_1, C));
+    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N) / Real(1); });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
+    }, Columns(sum_2, C));
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
+        });
+    }, Columns(sum_3, C));
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(sum_3[c] / Real(N) / Real(1) + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        const Real xhat_now = inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
+        xhat[n * C + c] = xhat_now;
+        y[n * C + c] = bias[c] + gain[c] * xhat_now;
+    });
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads);
-    // inv_std, xhat, y
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_1_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_1_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_N)) / Real(size_S));
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_2_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
-                            }
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_3_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_3_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
-                            }
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_N)) / Real(size_S)) + number_1)));
-                inv_std[i_C] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    const auto steady_5 = bias[i_C];
-                    const auto steady_6 = gain[i_C];
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real xhat_now = (steady_2 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_3) - steady_4));
-                            xhat[((i_N) * size_C + i_C) * size_S + i_S] = xhat_now;
-                            const Real y_now = (steady_5 + (steady_6 * xhat_now));
-                            y[((i_N) * size_C + i_C) * size_S + i_S] = y_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps, threads);
+    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
+        double sum_1_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            sum_1_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real mean = sum_1 / Real(N) / Real(S);
+        double sum_2_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            sum_2_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s] - mean; });
+        }
+        const Real sum_2 = sum_2_total;
+        double sum_3_total = 0;
+        const auto sum_2_over_N_over_S = sum_2 / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            sum_3_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[(n * C + c) * S + s] - mean - sum_2_over_N_over_S);
+            });
+        }
+        const Real sum_3 = sum_3_total;
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(N) / Real(S) + Real(eps));
+        inv_std[c] = inv_std_now;
+        const auto bias_c = bias[c];
+        const auto gain_c = gain[c];
+        for (int64_t n = 0; n < N; ++n) {
+            each(S, [=](int64_t s) INLINE {
+                const Real xhat_now = inv_std_now * (x[(n * C + c) * S + s] - mean
+                        - sum_2_over_N_over_S);
+                xhat[(n * C + c) * S + s] = xhat_now;
+                y[(n * C + c) * S + s] = bias_c + gain_c * xhat_now;
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
+    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, xhat, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (((dgain[i_C] / Real(size_N)) / Real(1)) * xhat[(i_N) * size_C + i_C])) - ((dbias[i_C] / Real(size_N)) / Real(1))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            dgain[c] += dy[n * C + c] * xhat[n * C + c];
+            dbias[c] += dy[n * C + c];
+        });
+    }, Columns(dgain, C), Columns(dbias, C));
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dgain[c] / Real(N) / Real(1)
+                * xhat[n * C + c] - dbias[c] / Real(N) / Real(1));
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads);
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double dgain_added = 0;
-                double dbias_added = 0;
-                {
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real dgain_now = 0;
-                        Real dbias_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:dgain_now, dbias_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
-                                dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        dgain_added += dgain_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                const Real dgain_here = Real(dgain_added);
-                dgain[i_C] = dgain_here;
-                const Real dbias_here = Real(dbias_added);
-                dbias[i_C] = dbias_here;
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[i_C]);
-                    const auto steady_2 = ((dgain_here / Real(size_N)) / Real(size_S));
-                    const auto steady_3 = ((dbias_here / Real(size_N)) / Real(size_S));
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - (steady_2 * xhat[((i_N) * size_C + i_C) * size_S + i_S])) - steady_3));
-                            dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
+    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S, threads);
+    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
+        double dgain_total = 0;
+        double dbias_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+                return Several<Real, 2>{{dy[(n * C + c) * S + s] * xhat[(n * C + c) * S + s],
+                        dy[(n * C + c) * S + s]}};
+            });
+            dgain_total += found.of[0];
+            dbias_total += found.of[1];
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real dgain_now = dgain_total;
+        dgain[c] = dgain_now;
+        const Real dbias_now = dbias_total;
+        dbias[c] = dbias_now;
+        const auto gain_c_times_inv_std_c = gain[c] * inv_std[c];
+        const auto dgain_over_N_over_S = dgain_now / Real(N) / Real(S);
+        const auto dbias_over_N_over_S = dbias_now / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            each(S, [=](int64_t s) INLINE {
+                dx[(n * C + c) * S + s] = gain_c_times_inv_std_c * (dy[(n * C + c) * S + s]
+                        - dgain_over_N_over_S * xhat[(n * C + c) * S + s] - dbias_over_N_over_S);
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int lean_forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    Scratch<Real> sum_1_memory(size_C);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_3_memory(size_C);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_C, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_C;
-            Scratch<Real> sum_1_block_memory(size_C, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_block[i_C] += x[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_1_block_memory, sum_1_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_C, sum_1);
-    }
-    // mean
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(mean, size_C, size_N, sum_1, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real mean_now = ((sum_1[i_C] / Real(size_N)) / Real(1));
-                        mean[i_C] = mean_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_C, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, size_C, rows, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_C;
-            Scratch<Real> sum_2_block_memory(size_C, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_block[i_C] += (x[(i_N) * size_C + i_C] - mean[i_C]);
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_2_parts, threads, size_C, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_C, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, size_C, size_N, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_C;
-            Scratch<Real> sum_3_block_memory(size_C, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_block[i_C] += square(((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_C, sum_3);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((((sum_3[i_C] / Real(size_N)) / Real(1)) + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (bias[i_C] + (gain[i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1))))));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* sum_3 = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
+    }, Columns(sum_1, C));
+    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N) / Real(1); });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
+    }, Columns(sum_2, C));
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
+        });
+    }, Columns(sum_3, C));
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(sum_3[c] / Real(N) / Real(1) + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c]
+                / Real(N) / Real(1)));
+    });
     return DONE;
 }
 
-extern "C" int lean_forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return lean_forward_without_S(bias, gain, x, mean, sum_2, inv_std, y, size_C, size_N, size_S, eps, threads);
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_C, size_N, size_S, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_1_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_1_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_N)) / Real(size_S));
-                mean[i_C] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_2_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
-                            }
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[i_C] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_3_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_3_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
-                            }
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_N)) / Real(size_S)) + number_1)));
-                inv_std[i_C] = inv_std_here;
-                {
-                    const auto steady_2 = bias[i_C];
-                    const auto steady_3 = gain[i_C];
-                    const auto steady_4 = inv_std_here;
-                    const auto steady_5 = mean_here;
-                    const auto steady_6 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real y_now = (steady_2 + (steady_3 * (steady_4 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_5) - steady_6))));
-                            y[((i_N) * size_C + i_C) * size_S + i_S] = y_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dx_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real>
+static int lean_forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    Scratch<Real> dgain_memory(size_C);
-    Real* __restrict dgain = dgain_memory.entries;
-    Scratch<Real> dbias_memory(size_C);
-    Real* __restrict dbias = dbias_memory.entries;
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
+    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S, eps, threads);
+    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
+        double sum_1_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            sum_1_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_N, dgain, dbias, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (((dgain[i_C] / Real(size_N)) / Real(1)) * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1)))))) - ((dbias[i_C] / Real(size_N)) / Real(1))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+        const Real sum_1 = sum_1_total;
+        const Real mean_now = sum_1 / Real(N) / Real(S);
+        mean[c] = mean_now;
+        double sum_2_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            sum_2_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
+                    - mean_now; });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_2_now = sum_2_total;
+        sum_2[c] = sum_2_now;
+        double sum_3_total = 0;
+        const auto sum_2_over_N_over_S = sum_2_now / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            sum_3_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[(n * C + c) * S + s] - mean_now - sum_2_over_N_over_S);
+            });
+        }
+        const Real sum_3 = sum_3_total;
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(N) / Real(S) + Real(eps));
+        inv_std[c] = inv_std_now;
+        const auto bias_c = bias[c];
+        const auto gain_c = gain[c];
+        for (int64_t n = 0; n < N; ++n) {
+            each(S, [=](int64_t s) INLINE {
+                y[(n * C + c) * S + s] = bias_c + gain_c * (inv_std_now * (x[(n * C + c) * S + s]
+                        - mean_now - sum_2_over_N_over_S));
+            });
+        }
+    });
     return DONE;
 }
+EXPORTED(lean_forward)
 
-extern "C" int lean_backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dx_without_S(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_N, size_S, threads);
-    // dx
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_N, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double dgain_added = 0;
-                double dbias_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = mean[i_C];
-                    const auto steady_3 = ((sum_2[i_C] / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real dgain_now = 0;
-                        Real dbias_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:dgain_now, dbias_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                                dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        dgain_added += dgain_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                const Real dgain_here = Real(dgain_added);
-                const Real dbias_here = Real(dbias_added);
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[i_C]);
-                    const auto steady_2 = ((dgain_here / Real(size_N)) / Real(size_S));
-                    const auto steady_3 = inv_std[i_C];
-                    const auto steady_4 = mean[i_C];
-                    const auto steady_5 = ((sum_2[i_C] / Real(size_N)) / Real(size_S));
-                    const auto steady_6 = ((dbias_here / Real(size_N)) / Real(size_S));
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - (steady_2 * (steady_3 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_4) - steady_5)))) - steady_6));
-                            dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dgain_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dgain
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1)))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dgain_without_S(dy, inv_std, mean, sum_2, x, dgain, size_C, size_N, size_S, threads);
-    // dgain
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, size_S, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dgain_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = mean[i_C];
-                    const auto steady_3 = ((sum_2[i_C] / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dgain_now = 0;
-                        #pragma omp simd reduction(+:dgain_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                        }
-                        dgain_added += dgain_now;
-                    }
-                }
-                dgain_part[i_C] += dgain_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dbias_without_S(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dbias_without_S(dy, dbias, size_C, size_N, size_S, threads);
-    // dbias
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dbias_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        dbias_added += dbias_now;
-                    }
-                }
-                dbias_part[i_C] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dgain_dbias_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dgain_dbias_without_S(dy, inv_std, mean, sum_2, x, dgain, dbias, size_C, size_N, size_S, threads);
-    // dgain, dbias
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, size_S, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dgain_added = 0;
-                double dbias_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = mean[i_C];
-                    const auto steady_3 = ((sum_2[i_C] / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dgain_now = 0;
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dgain_now, dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        dgain_added += dgain_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                dgain_part[i_C] += dgain_added;
-                dbias_part[i_C] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int lean_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_N, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * ((dy[(i_N) * size_C + i_C] - (((dgain[i_C] / Real(size_N)) / Real(1)) * (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1)))))) - ((dbias[i_C] / Real(size_N)) / Real(1))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
+    Scratch scratch;
+    if constexpr (!want_dgain) dgain = scratch.of<Real>(C);
+    if constexpr (!want_dbias) dbias = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_dx || want_dgain) dgain[c] += dy[n * C + c] * (inv_std[c]
+                    * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1)));
+            if constexpr (want_dx || want_dbias) dbias[c] += dy[n * C + c];
+        });
+    }, Columns(dgain, (want_dx || want_dgain) ? C : 0), Columns(dbias, (want_dx || want_dbias) ? C
+            : 0));
+    if constexpr (want_dx) {
+        entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+            dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dgain[c] / Real(N) / Real(1)
+                    * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1)))
+                    - dbias[c] / Real(N) / Real(1));
+        });
     }
     return DONE;
 }
 
-extern "C" int lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_without_S(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, size_C, size_N, size_S, threads);
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, size_C, size_N, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double dgain_added = 0;
-                double dbias_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = mean[i_C];
-                    const auto steady_3 = ((sum_2[i_C] / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real dgain_now = 0;
-                        Real dbias_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:dgain_now, dbias_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                dgain_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                                dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        dgain_added += dgain_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                const Real dgain_here = Real(dgain_added);
-                dgain[i_C] = dgain_here;
-                const Real dbias_here = Real(dbias_added);
-                dbias[i_C] = dbias_here;
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[i_C]);
-                    const auto steady_2 = ((dgain_here / Real(size_N)) / Real(size_S));
-                    const auto steady_3 = inv_std[i_C];
-                    const auto steady_4 = mean[i_C];
-                    const auto steady_5 = ((sum_2[i_C] / Real(size_N)) / Real(size_S));
-                    const auto steady_6 = ((dbias_here / Real(size_N)) / Real(size_S));
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - (steady_2 * (steady_3 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_4) - steady_5)))) - steady_6));
-                            dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
+static int lean_backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
+    Scratch scratch;
+    if constexpr (!want_dgain) dgain = scratch.of<Real>(C);
+    if constexpr (!want_dbias) dbias = scratch.of<Real>(C);
+    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
+        double dgain_total = 0;
+        double dbias_total = 0;
+        const auto inv_std_c = inv_std[c];
+        const auto mean_c = mean[c];
+        const auto sum_2_c_over_N_over_S = sum_2[c] / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+                return Several<Real, 2>{{dy[(n * C + c) * S + s] * (inv_std_c
+                        * (x[(n * C + c) * S + s] - mean_c - sum_2_c_over_N_over_S)),
+                        dy[(n * C + c) * S + s]}};
+            });
+            dgain_total += found.of[0];
+            dbias_total += found.of[1];
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real dgain_now = dgain_total;
+        if constexpr (want_dx || want_dgain) dgain[c] = dgain_now;
+        const Real dbias_now = dbias_total;
+        if constexpr (want_dx || want_dbias) dbias[c] = dbias_now;
+        const auto gain_c_times_inv_std_c = gain[c] * inv_std_c;
+        const auto dgain_over_N_over_S = dgain_now / Real(N) / Real(S);
+        const auto dbias_over_N_over_S = dbias_now / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            each(want_dx ? S : 0, [=](int64_t s) INLINE {
+                dx[(n * C + c) * S + s] = gain_c_times_inv_std_c * (dy[(n * C + c) * S + s]
+                        - dgain_over_N_over_S * (inv_std_c * (x[(n * C + c) * S + s] - mean_c
+                        - sum_2_c_over_N_over_S)) - dbias_over_N_over_S);
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_backward)
 
+template <class Real>
 static int plain_forward_without_S(
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
+    int threads
 ) {
-    Scratch<Real> sum_1_memory(size_C);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> mean_memory(size_C);
-    Real* __restrict mean = mean_memory.entries;
-    Scratch<Real> sum_2_memory(size_C);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> sum_3_memory(size_C);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_C, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_C;
-            Scratch<Real> sum_1_block_memory(size_C, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_block[i_C] += x[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_1_block_memory, sum_1_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_C, sum_1);
-    }
-    // mean
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(size_C, size_N, sum_1, mean, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real mean_now = ((sum_1[i_C] / Real(size_N)) / Real(1));
-                        mean[i_C] = mean_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_C, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, mean, rows, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_C;
-            Scratch<Real> sum_2_block_memory(size_C, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_block[i_C] += (x[(i_N) * size_C + i_C] - mean[i_C]);
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_2_parts, threads, size_C, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_C, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, size_C, size_N, mean, sum_2, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_C;
-            Scratch<Real> sum_3_block_memory(size_C, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_block[i_C] += square(((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_C, sum_3);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_C, size_N, eps, sum_3, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((((sum_3[i_C] / Real(size_N)) / Real(1)) + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // xhat
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_N, mean, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (inv_std[i_C] * ((x[(i_N) * size_C + i_C] - mean[i_C]) - ((sum_2[i_C] / Real(size_N)) / Real(1))));
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* mean = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
+    Real* sum_3 = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
+    }, Columns(sum_1, C));
+    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N) / Real(1); });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
+    }, Columns(sum_2, C));
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
+        });
+    }, Columns(sum_3, C));
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(sum_3[c] / Real(N) / Real(1) + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        xhat[n * C + c] = inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
+    });
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
-    // inv_std, xhat
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_N, size_S, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_1_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_1_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_N)) / Real(size_S));
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_2_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
-                            }
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_3_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_3_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
-                            }
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_N)) / Real(size_S)) + number_1)));
-                inv_std[i_C] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real xhat_now = (steady_2 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_3) - steady_4));
-                            xhat[((i_N) * size_C + i_C) * size_S + i_S] = xhat_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_forward(
+    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
+    int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(x, inv_std, xhat, C, N, S, eps, threads);
+    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
+        double sum_1_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            sum_1_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real mean = sum_1 / Real(N) / Real(S);
+        double sum_2_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            sum_2_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s] - mean; });
+        }
+        const Real sum_2 = sum_2_total;
+        double sum_3_total = 0;
+        const auto sum_2_over_N_over_S = sum_2 / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            sum_3_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[(n * C + c) * S + s] - mean - sum_2_over_N_over_S);
+            });
+        }
+        const Real sum_3 = sum_3_total;
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(N) / Real(S) + Real(eps));
+        inv_std[c] = inv_std_now;
+        for (int64_t n = 0; n < N; ++n) {
+            each(S, [=](int64_t s) INLINE {
+                xhat[(n * C + c) * S + s] = inv_std_now * (x[(n * C + c) * S + s] - mean
+                        - sum_2_over_N_over_S);
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
-    Scratch<Real> sum_1_memory(size_C);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_2_memory(size_C);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    // sum_1, sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_C, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * size_C, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, size_C, rows, sum_1_parts, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_C;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_C;
-            Scratch<Real> sum_1_block_memory(size_C, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_C, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_block[i_C] += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
-                            sum_2_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_1_block_memory, sum_1_part);
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_C, sum_1);
-        sum_of_parts(sum_2_parts, threads, size_C, sum_2);
-    }
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_N, sum_1, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (inv_std[i_C] * ((dy[(i_N) * size_C + i_C] - (((sum_1[i_C] / Real(size_N)) / Real(1)) * y[(i_N) * size_C + i_C])) - ((sum_2[i_C] / Real(size_N)) / Real(1))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1, Real* sum_2) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_1[c] += dy[n * C + c] * y[n * C + c];
+            sum_2[c] += dy[n * C + c];
+        });
+    }, Columns(sum_1, C), Columns(sum_2, C));
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        dx[n * C + c] = inv_std[c] * (dy[n * C + c] - sum_1[c] / Real(N) / Real(1) * y[n * C + c]
+                - sum_2[c] / Real(N) / Real(1));
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dy, inv_std, y, dx, size_C, size_N, size_S, threads);
-    // dx
-    {
-        const int64_t rows = size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_N, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_N; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_N);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * y[((i_N) * size_C + i_C) * size_S + i_S]);
-                                sum_2_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = ((sum_1_here / Real(size_N)) / Real(size_S));
-                    const auto steady_3 = ((sum_2_here / Real(size_N)) / Real(size_S));
-                    for (int64_t i_N = 0; i_N < size_N; ++i_N) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - (steady_2 * y[((i_N) * size_C + i_C) * size_S + i_S])) - steady_3));
-                            dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
+    int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, y, dx, C, N, S, threads);
+    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
+        double sum_1_total = 0;
+        double sum_2_total = 0;
+        for (int64_t n = 0; n < N; ++n) {
+            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+                return Several<Real, 2>{{dy[(n * C + c) * S + s] * y[(n * C + c) * S + s],
+                        dy[(n * C + c) * S + s]}};
+            });
+            sum_1_total += found.of[0];
+            sum_2_total += found.of[1];
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real sum_2 = sum_2_total;
+        const auto inv_std_c = inv_std[c];
+        const auto sum_1_over_N_over_S = sum_1 / Real(N) / Real(S);
+        const auto sum_2_over_N_over_S = sum_2 / Real(N) / Real(S);
+        for (int64_t n = 0; n < N; ++n) {
+            each(S, [=](int64_t s) INLINE {
+                dx[(n * C + c) * S + s] = inv_std_c * (dy[(n * C + c) * S + s] - sum_1_over_N_over_S
+                        * y[(n * C + c) * S + s] - sum_2_over_N_over_S);
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real>
+static int lean_backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, true, false, false>(dy, gain, inv_std, mean, sum_2, x, nullptr,
+            nullptr, dx, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dx)
+
+template <class Real>
+static int lean_backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, false, true, false>(dy, gain, inv_std, mean, sum_2, x, dgain,
+            nullptr, nullptr, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dgain)
+
+template <class Real>
+static int lean_backward_of_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, false, false, true>(dy, gain, inv_std, mean, sum_2, x, nullptr,
+            dbias, nullptr, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dbias)
+
+template <class Real>
+static int lean_backward_of_dgain_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, false, true, true>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias,
+            nullptr, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dgain_dbias)

@@ -23,9 +23,9 @@ _run = Kernels(__file__, {
     "backward": (7, 3, 0),
     "lean_forward": (7, 3, 1),
     "lean_backward_of_dx": (7, 3, 0),
-    "lean_backward_of_dgain": (6, 3, 0),
-    "lean_backward_of_dbias": (2, 3, 0),
-    "lean_backward_of_dgain_dbias": (7, 3, 0),
+    "lean_backward_of_dgain": (7, 3, 0),
+    "lean_backward_of_dbias": (7, 3, 0),
+    "lean_backward_of_dgain_dbias": (8, 3, 0),
     "lean_backward": (9, 3, 0),
     "plain_forward": (3, 3, 1),
     "plain_backward": (4, 3, 0),
@@ -140,6 +140,7 @@ def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs):
         "lean_backward_of_dgain",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2.contiguous(),
@@ -158,7 +159,19 @@ def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
     S = dy.shape[2]
     C = dy.shape[1]
     dbias = dy.new_empty(C)
-    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (C, N, S))
+    _done = _run(
+        "lean_backward_of_dbias",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2.contiguous(),
+            x.contiguous(),
+            dbias,
+        ),
+        (C, N, S),
+    )
     if not _done:
         return None
     return (None, None, dbias if needs[2] else None, None)
@@ -174,6 +187,7 @@ def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
         "lean_backward_of_dgain_dbias",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2.contiguous(),

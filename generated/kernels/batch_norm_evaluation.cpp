@@ -4,936 +4,186 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict running_mean,
-    const Real* __restrict running_var,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* running_mean, const Real* running_var,
+    const Real* x, Real* inv_std, Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((running_var[i_C] + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, running_mean, x, inv_std, y, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (bias[i_C] + (gain[i_C] * (inv_std[i_C] * (x[(i_N) * size_C + i_C] - running_mean[i_C]))));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - running_mean[c]));
+    });
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict running_mean,
-    const Real* __restrict running_var,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(bias, gain, running_mean, running_var, x, inv_std, y, size_C, size_N, size_S, eps, threads);
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((running_var[i_C] + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // y
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, running_mean, x, inv_std, y, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = bias[i_C];
-                    const auto steady_2 = gain[i_C];
-                    const auto steady_3 = inv_std[i_C];
-                    const auto steady_4 = running_mean[i_C];
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real y_now = (steady_1 + (steady_2 * (steady_3 * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_4))));
-                        y[((i_N) * size_C + i_C) * size_S + i_S] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dx_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real>
+static int forward(
+    const Real* bias, const Real* gain, const Real* running_mean, const Real* running_var,
+    const Real* x, Real* inv_std, Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((gain[i_C] * inv_std[i_C]) * dy[(i_N) * size_C + i_C]);
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (S == 1) return forward_without_S<Real>(bias, gain, running_mean, running_var, x, inv_std, y, C, N, S, eps, threads);
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
+    });
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto bias_c = bias[c];
+        const auto gain_c = gain[c];
+        const auto inv_std_c = inv_std[c];
+        const auto running_mean_c = running_mean[c];
+        each(S, [=](int64_t s) INLINE {
+            y[(n * C + c) * S + s] = bias_c + gain_c * (inv_std_c * (x[(n * C + c) * S + s]
+                    - running_mean_c));
+        });
+    });
     return DONE;
 }
+EXPORTED(forward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dx_without_S(dy, gain, inv_std, dx, size_C, size_N, size_S, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, dx, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[i_C]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dx_now = (steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]);
-                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dgain_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict running_mean,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dgain
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += ((inv_std[i_C] * dy[(i_N) * size_C + i_C]) * (x[(i_N) * size_C + i_C] - running_mean[i_C]));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict running_mean,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dgain_without_S(dy, inv_std, running_mean, x, dgain, size_C, size_N, size_S, threads);
-    // dgain
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, size_S, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dgain_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = running_mean[i_C];
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dgain_now = 0;
-                        #pragma omp simd reduction(+:dgain_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dgain_now += ((steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]) * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2));
-                        }
-                        dgain_added += dgain_now;
-                    }
-                }
-                dgain_part[i_C] += dgain_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dbias_without_S(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dbias_without_S(dy, dbias, size_C, size_N, size_S, threads);
-    // dbias
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dbias_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        dbias_added += dbias_now;
-                    }
-                }
-                dbias_part[i_C] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dgain_dbias_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict running_mean,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += ((inv_std[i_C] * dy[(i_N) * size_C + i_C]) * (x[(i_N) * size_C + i_C] - running_mean[i_C]));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict running_mean,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dgain_dbias_without_S(dy, inv_std, running_mean, x, dgain, dbias, size_C, size_N, size_S, threads);
-    // dgain, dbias
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, running_mean, x, size_C, size_S, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dgain_added = 0;
-                double dbias_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = running_mean[i_C];
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dgain_now = 0;
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dgain_now, dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dgain_now += ((steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]) * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2));
-                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        dgain_added += dgain_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                dgain_part[i_C] += dgain_added;
-                dbias_part[i_C] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict running_mean,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, running_mean, x, dx, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += ((inv_std[i_C] * dy[(i_N) * size_C + i_C]) * (x[(i_N) * size_C + i_C] - running_mean[i_C]));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                            const Real dx_now = ((gain[i_C] * inv_std[i_C]) * dy[(i_N) * size_C + i_C]);
-                            dx[(i_N) * size_C + i_C] = dx_now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_dgain) dgain[c] += inv_std[c] * dy[n * C + c] * (x[n * C + c]
+                    - running_mean[c]);
+            if constexpr (want_dbias) dbias[c] += dy[n * C + c];
+            if constexpr (want_dx) dx[n * C + c] = gain[c] * inv_std[c] * dy[n * C + c];
+        });
+    }, Columns(dgain, want_dgain ? C : 0), Columns(dbias, want_dbias ? C : 0));
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict running_mean,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, size_C, size_N, size_S, threads);
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, running_mean, x, dx, size_C, size_S, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double dgain_added = 0;
-                double dbias_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = running_mean[i_C];
-                    const auto steady_3 = (gain[i_C] * steady_1);
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dgain_now = 0;
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dgain_now, dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dgain_now += ((steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]) * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2));
-                            dbias_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            const Real dx_now = (steady_3 * dy[((i_N) * size_C + i_C) * size_S + i_S]);
-                            dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                        }
-                        dgain_added += dgain_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                dgain_part[i_C] += dgain_added;
-                dbias_part[i_C] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto inv_std_c = inv_std[c];
+        const auto running_mean_c = running_mean[c];
+        const auto gain_c_times_inv_std_c = gain[c] * inv_std_c;
+        const auto found = reduced<Real, (want_dgain || want_dbias) ? 2 : 0, false>(S,
+                [=](int64_t s) INLINE {
+            if constexpr (want_dx) dx[(n * C + c) * S + s] = gain_c_times_inv_std_c
+                    * dy[(n * C + c) * S + s];
+            return Several<Real, 2>{{inv_std_c * dy[(n * C + c) * S + s] * (x[(n * C + c) * S + s]
+                    - running_mean_c), dy[(n * C + c) * S + s]}};
+        });
+        if constexpr (want_dgain) dgain[c] += found.of[0];
+        if constexpr (want_dbias) dbias[c] += found.of[1];
+    }, Total(dgain, want_dgain ? C : 0), Total(dbias, want_dbias ? C : 0));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int plain_forward_without_S(
-    const Real* __restrict running_mean,
-    const Real* __restrict running_var,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((running_var[i_C] + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // xhat
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(running_mean, x, inv_std, xhat, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (inv_std[i_C] * (x[(i_N) * size_C + i_C] - running_mean[i_C]));
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        xhat[n * C + c] = inv_std[c] * (x[n * C + c] - running_mean[c]);
+    });
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const Real* __restrict running_mean,
-    const Real* __restrict running_var,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(running_mean, running_var, x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(running_var, inv_std, size_C, eps, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = first_C; i_C < last_C; ++i_C) {
-                        const Real inv_std_now = (1 / square_root((running_var[i_C] + number_1)));
-                        inv_std[i_C] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // xhat
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(running_mean, x, inv_std, xhat, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    const auto steady_2 = running_mean[i_C];
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real xhat_now = (steady_1 * (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2));
-                        xhat[((i_N) * size_C + i_C) * size_S + i_S] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(running_mean, running_var, x, inv_std, xhat, C, N, S, eps, threads);
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
+    });
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto inv_std_c = inv_std[c];
+        const auto running_mean_c = running_mean[c];
+        each(S, [=](int64_t s) INLINE {
+            xhat[(n * C + c) * S + s] = inv_std_c * (x[(n * C + c) * S + s] - running_mean_c);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (inv_std[i_C] * dy[(i_N) * size_C + i_C]);
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        dx[n * C + c] = inv_std[c] * dy[n * C + c];
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dy, inv_std, dx, size_C, size_N, size_S, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, dx, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = inv_std[i_C];
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dx_now = (steady_1 * dy[((i_N) * size_C + i_C) * size_S + i_S]);
-                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, dx, C, N, S, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto inv_std_c = inv_std[c];
+        each(S, [=](int64_t s) INLINE {
+            dx[(n * C + c) * S + s] = inv_std_c * dy[(n * C + c) * S + s];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real>
+static int backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return backward<Real, true, false, false>(dy, gain, inv_std, running_mean, x, nullptr, nullptr,
+            dx, C, N, S, threads);
+}
+EXPORTED(backward_of_dx)
+
+template <class Real>
+static int backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dgain, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return backward<Real, false, true, false>(dy, gain, inv_std, running_mean, x, dgain, nullptr,
+            nullptr, C, N, S, threads);
+}
+EXPORTED(backward_of_dgain)
+
+template <class Real>
+static int backward_of_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dbias, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return backward<Real, false, false, true>(dy, gain, inv_std, running_mean, x, nullptr, dbias,
+            nullptr, C, N, S, threads);
+}
+EXPORTED(backward_of_dbias)
+
+template <class Real>
+static int backward_of_dgain_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dgain, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return backward<Real, false, true, true>(dy, gain, inv_std, running_mean, x, dgain, dbias,
+            nullptr, C, N, S, threads);
+}
+EXPORTED(backward_of_dgain_dbias)

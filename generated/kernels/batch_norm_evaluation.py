@@ -19,10 +19,10 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (7, 3, 1),
-    "backward_of_dx": (4, 3, 0),
-    "backward_of_dgain": (5, 3, 0),
-    "backward_of_dbias": (2, 3, 0),
-    "backward_of_dgain_dbias": (6, 3, 0),
+    "backward_of_dx": (6, 3, 0),
+    "backward_of_dgain": (6, 3, 0),
+    "backward_of_dbias": (6, 3, 0),
+    "backward_of_dgain_dbias": (7, 3, 0),
     "backward": (8, 3, 0),
     "plain_forward": (5, 3, 1),
     "plain_backward": (3, 3, 0),
@@ -69,7 +69,14 @@ def _backward_of_dx(dy, x, running_mean, gain, inv_std, needs):
     dx = dy.new_empty(N, C, S)
     _done = _run(
         "backward_of_dx",
-        (dy.contiguous(), gain.contiguous(), inv_std.contiguous(), dx),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            running_mean.contiguous(),
+            x.contiguous(),
+            dx,
+        ),
         (C, N, S),
     )
     if not _done:
@@ -85,7 +92,14 @@ def _backward_of_dgain(dy, x, running_mean, gain, inv_std, needs):
     dgain = dy.new_empty(C)
     _done = _run(
         "backward_of_dgain",
-        (dy.contiguous(), inv_std.contiguous(), running_mean.contiguous(), x.contiguous(), dgain),
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            running_mean.contiguous(),
+            x.contiguous(),
+            dgain,
+        ),
         (C, N, S),
     )
     if not _done:
@@ -99,7 +113,18 @@ def _backward_of_dbias(dy, x, running_mean, gain, inv_std, needs):
     N = dy.shape[0]
     S = dy.shape[2]
     dbias = dy.new_empty(C)
-    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (C, N, S))
+    _done = _run(
+        "backward_of_dbias",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            running_mean.contiguous(),
+            x.contiguous(),
+            dbias,
+        ),
+        (C, N, S),
+    )
     if not _done:
         return _of._backward(*_given)
     return BatchNormEvaluationGradients(None, None, dbias)
@@ -116,6 +141,7 @@ def _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs):
         "backward_of_dgain_dbias",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             running_mean.contiguous(),
             x.contiguous(),

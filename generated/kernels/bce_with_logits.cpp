@@ -4,859 +4,212 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
+    int64_t C, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
+            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
+                    + (larger(logits[n * C + c], Real(0))
+                    + log1p(exp(-absolute(logits[n * C + c])))) * (target[n * C + c] - Real(1)))
+                    * weight[n * C + c]);
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(C) / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dlogits(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((-(steady_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+) {
+    const auto dloss_over_C_over_N = dloss[0] / Real(C) / Real(N);
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_over_C_over_N * weight[n * C + c])
+                * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
+                * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_C_over_N * weight[n * C + c])
+                * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
+                + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                - log1p(exp(-absolute(logits[n * C + c])))));
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, weight, dtarget, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = ((-(steady_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int loss_and_dlogits_dtarget(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* dlogits, Real* dtarget, Real* loss, int64_t C, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_C_over_N = 1.0 / double(C) / double(N);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
+            if constexpr (want_dlogits) dlogits[n * C + c] = -(one_over_C_over_N
+                    * weight[n * C + c]) * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1)
+                    + exp(-logits[n * C + c])) * (target[n * C + c] - pos_weight[c]
+                    * target[n * C + c] - Real(1)));
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_C_over_N
+                    * weight[n * C + c]) * (larger(logits[n * C + c], Real(0))
+                    + log1p(exp(-absolute(logits[n * C + c]))) + pos_weight[c]
+                    * (smaller(logits[n * C + c], Real(0))
+                    - log1p(exp(-absolute(logits[n * C + c])))));
+            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
+                    + (larger(logits[n * C + c], Real(0))
+                    + log1p(exp(-absolute(logits[n * C + c])))) * (target[n * C + c] - Real(1)))
+                    * weight[n * C + c]);
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(C) / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dlogits_dtarget)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((-(steady_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        const Real dtarget_now = ((-(steady_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* logits, const Real* target, Real* loss, int64_t C, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
+            return -((smaller(logits[n * C + c], Real(0))
+                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
+                    - (larger(logits[n * C + c], Real(0))
+                    + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(C) / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int loss_and_dlogits_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, dtarget, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
-                            const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                            const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int threads
+) {
+    const auto dloss_over_C_over_N = dloss[0] / Real(C) / Real(N);
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        if constexpr (want_dlogits) dlogits[n * C + c] = dloss_over_C_over_N * (Real(1) / (Real(1)
+                + exp(-logits[n * C + c])) - target[n * C + c]);
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_C_over_N * logits[n * C + c]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
-extern "C" int loss_and_dlogits(
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dlogits, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
-                            const Real dlogits_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_loss_and_dlogits_dtarget(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
+    int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_C_over_N = 1.0 / double(C) / double(N);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
+            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_C_over_N * (Real(1) / (Real(1)
+                    + exp(-logits[n * C + c])) - target[n * C + c]);
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_C_over_N
+                    * logits[n * C + c]);
+            return -((smaller(logits[n * C + c], Real(0))
+                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
+                    - (larger(logits[n * C + c], Real(0))
+                    + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(C) / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_loss_and_dlogits_dtarget)
 
-extern "C" int loss_and_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, dtarget, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
-                            const Real dtarget_now = ((-(number_1 * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dlogits(
+    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dlogits, int64_t C, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dloss, logits, pos_weight, target, weight, dlogits, nullptr,
+            C, N, threads);
+}
+EXPORTED(backward_of_dlogits)
 
-extern "C" int plain_forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dtarget, int64_t C, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dloss, logits, pos_weight, target, weight, nullptr, dtarget,
+            C, N, threads);
+}
+EXPORTED(backward_of_dtarget)
 
-extern "C" int plain_backward_of_dlogits(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (steady_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dlogits(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* dlogits, Real* loss, int64_t C, int64_t N, int threads
+) {
+    return loss_and_dlogits_dtarget<Real, true, false>(logits, pos_weight, target, weight, dlogits,
+            nullptr, loss, C, N, threads);
+}
+EXPORTED(loss_and_dlogits)
 
-extern "C" int plain_backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, dtarget, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (-(steady_1 * logits[(i_N) * size_C + i_C]));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dtarget(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* dtarget, Real* loss, int64_t C, int64_t N, int threads
+) {
+    return loss_and_dlogits_dtarget<Real, false, true>(logits, pos_weight, target, weight, nullptr,
+            dtarget, loss, C, N, threads);
+}
+EXPORTED(loss_and_dtarget)
 
-extern "C" int plain_backward(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(size_C)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (steady_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        const Real dtarget_now = (-(steady_1 * logits[(i_N) * size_C + i_C]));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int plain_backward_of_dlogits(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t C, int64_t N,
+    int threads
+) {
+    return plain_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, C, N,
+            threads);
+}
+EXPORTED(plain_backward_of_dlogits)
 
-extern "C" int plain_loss_and_dlogits_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
-                            const Real dlogits_now = (number_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                            const Real dtarget_now = (-(number_1 * logits[(i_N) * size_C + i_C]));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int plain_backward_of_dtarget(
+    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t C, int64_t N,
+    int threads
+) {
+    return plain_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, C, N,
+            threads);
+}
+EXPORTED(plain_backward_of_dtarget)
 
-extern "C" int plain_loss_and_dlogits(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
-                            const Real dlogits_now = (number_1 * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int plain_loss_and_dlogits(
+    const Real* logits, const Real* target, Real* dlogits, Real* loss, int64_t C, int64_t N,
+    int threads
+) {
+    return plain_loss_and_dlogits_dtarget<Real, true, false>(logits, target, dlogits, nullptr, loss,
+            C, N, threads);
+}
+EXPORTED(plain_loss_and_dlogits)
 
-extern "C" int plain_loss_and_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_C)) / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
-                            const Real dtarget_now = (-(number_1 * logits[(i_N) * size_C + i_C]));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_C, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_C)) / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int plain_loss_and_dtarget(
+    const Real* logits, const Real* target, Real* dtarget, Real* loss, int64_t C, int64_t N,
+    int threads
+) {
+    return plain_loss_and_dlogits_dtarget<Real, false, true>(logits, target, nullptr, dtarget, loss,
+            C, N, threads);
+}
+EXPORTED(plain_loss_and_dtarget)

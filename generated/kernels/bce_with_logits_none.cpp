@@ -4,325 +4,103 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, pos_weight, target, weight, losses, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real losses_now = (-((((pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C])))))) * target[(i_N) * size_C + i_C]) + ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (target[(i_N) * size_C + i_C] - Real(1)))) * weight[(i_N) * size_C + i_C]));
-                        losses[(i_N) * size_C + i_C] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* losses, int64_t C, int64_t N, int threads
+) {
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        losses[n * C + c] = -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
+                + (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c]))))
+                * (target[n * C + c] - Real(1))) * weight[n * C + c]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dlogits(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, target, weight, dlogits, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((-(dlosses[(i_N) * size_C + i_C] * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int backward(
+    const Real* dlosses, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+) {
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        if constexpr (want_dlogits) dlogits[n * C + c] = -(dlosses[n * C + c] * weight[n * C + c])
+                * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
+                * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dlosses[n * C + c] * weight[n * C + c])
+                * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
+                + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                - log1p(exp(-absolute(logits[n * C + c])))));
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, weight, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = ((-(dlosses[(i_N) * size_C + i_C] * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* logits, const Real* target, Real* losses, int64_t C, int64_t N, int threads
+) {
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        losses[n * C + c] = -((smaller(logits[n * C + c], Real(0))
+                - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
+                - (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c]))))
+                * (Real(1) - target[n * C + c]));
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int backward(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict pos_weight,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, pos_weight, target, weight, dlogits, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((-(dlosses[(i_N) * size_C + i_C] * weight[(i_N) * size_C + i_C])) * ((pos_weight[i_C] * target[(i_N) * size_C + i_C]) + ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) * ((target[(i_N) * size_C + i_C] - (pos_weight[i_C] * target[(i_N) * size_C + i_C])) - Real(1)))));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        const Real dtarget_now = ((-(dlosses[(i_N) * size_C + i_C] * weight[(i_N) * size_C + i_C])) * ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) + (pos_weight[i_C] * (smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))))));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward(
+    const Real* dlosses, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int threads
+) {
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        if constexpr (want_dlogits) dlogits[n * C + c] = dlosses[n * C + c] * (Real(1) / (Real(1)
+                + exp(-logits[n * C + c])) - target[n * C + c]);
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dlosses[n * C + c] * logits[n * C + c]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
-extern "C" int plain_forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, losses, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real losses_now = (-(((smaller(logits[(i_N) * size_C + i_C], Real(0)) - log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * target[(i_N) * size_C + i_C]) - ((larger(logits[(i_N) * size_C + i_C], Real(0)) + log1p(exp((-absolute(logits[(i_N) * size_C + i_C]))))) * (Real(1) - target[(i_N) * size_C + i_C]))));
-                        losses[(i_N) * size_C + i_C] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dlogits(
+    const Real* dlosses, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dlogits, int64_t C, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dlosses, logits, pos_weight, target, weight, dlogits,
+            nullptr, C, N, threads);
+}
+EXPORTED(backward_of_dlogits)
 
-extern "C" int plain_backward_of_dlogits(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (dlosses[(i_N) * size_C + i_C] * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dlosses, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dtarget, int64_t C, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dlosses, logits, pos_weight, target, weight, nullptr,
+            dtarget, C, N, threads);
+}
+EXPORTED(backward_of_dtarget)
 
-extern "C" int plain_backward_of_dtarget(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (-(dlosses[(i_N) * size_C + i_C] * logits[(i_N) * size_C + i_C]));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int plain_backward_of_dlogits(
+    const Real* dlosses, const Real* logits, const Real* target, Real* dlogits, int64_t C,
+    int64_t N, int threads
+) {
+    return plain_backward<Real, true, false>(dlosses, logits, target, dlogits, nullptr, C, N,
+            threads);
+}
+EXPORTED(plain_backward_of_dlogits)
 
-extern "C" int plain_backward(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, target, dlogits, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (dlosses[(i_N) * size_C + i_C] * ((Real(1) / (Real(1) + exp((-logits[(i_N) * size_C + i_C])))) - target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        const Real dtarget_now = (-(dlosses[(i_N) * size_C + i_C] * logits[(i_N) * size_C + i_C]));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int plain_backward_of_dtarget(
+    const Real* dlosses, const Real* logits, const Real* target, Real* dtarget, int64_t C,
+    int64_t N, int threads
+) {
+    return plain_backward<Real, false, true>(dlosses, logits, target, nullptr, dtarget, C, N,
+            threads);
+}
+EXPORTED(plain_backward_of_dtarget)

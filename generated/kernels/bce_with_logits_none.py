@@ -20,11 +20,11 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
     "backward_of_dlogits": (6, 2, 0),
-    "backward_of_dtarget": (5, 2, 0),
+    "backward_of_dtarget": (6, 2, 0),
     "backward": (7, 2, 0),
     "plain_forward": (3, 2, 0),
     "plain_backward_of_dlogits": (4, 2, 0),
-    "plain_backward_of_dtarget": (3, 2, 0),
+    "plain_backward_of_dtarget": (4, 2, 0),
     "plain_backward": (5, 2, 0),
 }).run
 BCEWithLogitsNoneForward = _module.BCEWithLogitsNoneForward
@@ -91,6 +91,7 @@ def _backward_of_dtarget(dlosses, logits, target, weight, pos_weight, needs):
             dlosses.contiguous(),
             logits.contiguous(),
             pos_weight.contiguous(),
+            target.contiguous(),
             weight.contiguous(),
             dtarget,
         ),
@@ -167,7 +168,7 @@ def _plain_backward_of_dtarget(dlosses, logits, target, needs):
     dtarget = dlosses.new_empty(N, C)
     _done = _run(
         "plain_backward_of_dtarget",
-        (dlosses.contiguous(), logits.contiguous(), dtarget),
+        (dlosses.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
         (C, N),
     )
     if not _done:

@@ -21,14 +21,14 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (5, 2, 0),
     "backward_of_dlogits": (6, 2, 0),
-    "backward_of_dtarget": (5, 2, 0),
+    "backward_of_dtarget": (6, 2, 0),
     "backward": (7, 2, 0),
     "loss_and_dlogits_dtarget": (7, 2, 0),
     "loss_and_dlogits": (6, 2, 0),
     "loss_and_dtarget": (6, 2, 0),
     "plain_forward": (3, 2, 0),
     "plain_backward_of_dlogits": (4, 2, 0),
-    "plain_backward_of_dtarget": (3, 2, 0),
+    "plain_backward_of_dtarget": (4, 2, 0),
     "plain_backward": (5, 2, 0),
     "plain_loss_and_dlogits_dtarget": (5, 2, 0),
     "plain_loss_and_dlogits": (4, 2, 0),
@@ -98,6 +98,7 @@ def _backward_of_dtarget(dloss, logits, target, weight, pos_weight, needs):
             dloss.contiguous(),
             logits.contiguous(),
             pos_weight.contiguous(),
+            target.contiguous(),
             weight.contiguous(),
             dtarget,
         ),
@@ -250,7 +251,7 @@ def _plain_backward_of_dtarget(dloss, logits, target, needs):
     dtarget = dloss.new_empty(N, C)
     _done = _run(
         "plain_backward_of_dtarget",
-        (dloss.contiguous(), logits.contiguous(), dtarget),
+        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
         (C, N),
     )
     if not _done:

@@ -4,542 +4,157 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict through,
-    const Real* __restrict x2,
-    Real* __restrict y,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(size_N * size_H);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        Scratch<double> sum_1_parts_memory(threads * size_N * size_H, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(through, x2, size_H, size_L, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * size_N * size_H;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_1_part[(i_N) * size_H + i_H] += double((steady_1 * through[((i_N) * size_L + i_L) * size_H + i_H]));
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, size_N * size_H, sum_1);
-    }
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, y, size_H, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y_now = (sum_1[(i_N) * size_H + i_H] + bias[i_H]);
-                        y[(i_N) * size_H + i_H] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias, const Real* through, const Real* x2, Real* y, int64_t H, int64_t L, int64_t N,
+    int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(N * H);
+    rows(N * L, H * L * N, threads, [=](int64_t row, double* sum_1) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        each(H, [=](int64_t h) INLINE { sum_1[n * H + h] += x2_nl
+                * through[(n * L + l) * H + h]; });
+    }, Total(sum_1, N * H));
+    entries(N, H, threads, [=](int64_t n, int64_t h) INLINE {
+        y[n * H + h] = sum_1[n * H + h] + bias[h];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dx2_dweight_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict through,
-    const Real* __restrict x2,
-    Real* __restrict dbias,
-    Real* __restrict dx2,
-    Real* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_H;
-            Scratch<Real> dbias_block_memory(size_H, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_H, dbias);
-    }
-    // dx2, dthrough
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                double dx2_added = 0;
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        Real dx2_now = 0;
-                        #pragma omp simd reduction(+:dx2_now)
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
-                            const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
-                            dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
-                        }
-                        dx2_added += dx2_now;
-                    }
-                }
-                const Real dx2_here = Real(dx2_added);
-                dx2[(i_N) * size_L + i_L] = dx2_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dx2_dweight_dbias(
+    const Real* dy, const Real* through, const Real* x2, Real* dbias, Real* dx2, Real* dthrough,
+    int64_t H, int64_t L, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
+        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
+    }, Columns(dbias, H));
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
+            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
+            return dy[n * H + h] * through[(n * L + l) * H + h];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dx2_dweight_dbias)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict through,
-    const Real* __restrict x2,
-    Real* __restrict dbias,
-    Real* __restrict dx2,
-    Real* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_H;
-            Scratch<Real> dbias_block_memory(size_H, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_H, dbias);
-    }
-    // dx2, dthrough
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                double dx2_added = 0;
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        Real dx2_now = 0;
-                        #pragma omp simd reduction(+:dx2_now)
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
-                            const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
-                            dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
-                        }
-                        dx2_added += dx2_now;
-                    }
-                }
-                const Real dx2_here = Real(dx2_added);
-                dx2[(i_N) * size_L + i_L] = dx2_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dy, const Real* through, const Real* x2, Real* dbias, Real* dx2, Real* dthrough,
+    int64_t H, int64_t L, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
+        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
+    }, Columns(dbias, H));
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
+            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
+            return dy[n * H + h] * through[(n * L + l) * H + h];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int plain_forward(
-    const Real* __restrict through,
-    const Real* __restrict x2,
-    Real* __restrict y,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        Scratch<double> y_parts_memory(threads * size_N * size_H, 0);
-        double* __restrict y_parts = y_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(through, x2, size_H, size_L, size_N, rows, y_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict y_part = y_parts + thread * size_N * size_H;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            y_part[(i_N) * size_H + i_H] += double((steady_1 * through[((i_N) * size_L + i_L) * size_H + i_H]));
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(y_parts, threads, size_N * size_H, y);
-    }
+template <class Real>
+static int plain_forward(
+    const Real* through, const Real* x2, Real* y, int64_t H, int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row, double* y) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        each(H, [=](int64_t h) INLINE { y[n * H + h] += x2_nl * through[(n * L + l) * H + h]; });
+    }, Total(y, N * H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int plain_backward_of_dx1(
-    const Real* __restrict dy,
-    const Real* __restrict x2,
-    Real* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dthrough
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, x2, dthrough, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
-                        dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dx1(
+    const Real* dy, const Real* x2, Real* dthrough, int64_t H, int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        each(H, [=](int64_t h) INLINE { dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dx1)
 
-extern "C" int plain_backward_of_dx2(
-    const Real* __restrict dy,
-    const Real* __restrict through,
-    Real* __restrict dx2,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx2
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, through, dx2, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                double dx2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        Real dx2_now = 0;
-                        #pragma omp simd reduction(+:dx2_now)
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
-                        }
-                        dx2_added += dx2_now;
-                    }
-                }
-                const Real dx2_here = Real(dx2_added);
-                dx2[(i_N) * size_L + i_L] = dx2_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dx2(
+    const Real* dy, const Real* through, Real* dx2, int64_t H, int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE { return dy[n * H + h]
+                * through[(n * L + l) * H + h]; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dx2)
 
-extern "C" int plain_backward_of_dweight(
-    const Real* __restrict dy,
-    const Real* __restrict x2,
-    Real* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dthrough
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, x2, dthrough, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
-                        dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dweight(
+    const Real* dy, const Real* x2, Real* dthrough, int64_t H, int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        each(H, [=](int64_t h) INLINE { dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dweight)
 
-extern "C" int plain_backward_of_dx2_dweight(
-    const Real* __restrict dy,
-    const Real* __restrict through,
-    const Real* __restrict x2,
-    Real* __restrict dx2,
-    Real* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx2, dthrough
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                double dx2_added = 0;
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        Real dx2_now = 0;
-                        #pragma omp simd reduction(+:dx2_now)
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
-                            const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
-                            dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
-                        }
-                        dx2_added += dx2_now;
-                    }
-                }
-                const Real dx2_here = Real(dx2_added);
-                dx2[(i_N) * size_L + i_L] = dx2_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dx2_dweight(
+    const Real* dy, const Real* through, const Real* x2, Real* dx2, Real* dthrough, int64_t H,
+    int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
+            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
+            return dy[n * H + h] * through[(n * L + l) * H + h];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dx2_dweight)
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict through,
-    const Real* __restrict x2,
-    Real* __restrict dx2,
-    Real* __restrict dthrough,
-    const int64_t size_H,
-    const int64_t size_L,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx2, dthrough
-    {
-        const int64_t rows = size_N * size_L;
-        const int64_t work = size_H * size_L * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, through, x2, dx2, dthrough, size_H, size_L, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_L = row % size_L;
-                const int64_t i_N = (row / size_L);
-                double dx2_added = 0;
-                {
-                    const auto steady_1 = x2[(i_N) * size_L + i_L];
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        Real dx2_now = 0;
-                        #pragma omp simd reduction(+:dx2_now)
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dx2_now += (dy[(i_N) * size_H + i_H] * through[((i_N) * size_L + i_L) * size_H + i_H]);
-                            const Real dthrough_now = (dy[(i_N) * size_H + i_H] * steady_1);
-                            dthrough[((i_N) * size_L + i_L) * size_H + i_H] = dthrough_now;
-                        }
-                        dx2_added += dx2_now;
-                    }
-                }
-                const Real dx2_here = Real(dx2_added);
-                dx2[(i_N) * size_L + i_L] = dx2_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* through, const Real* x2, Real* dx2, Real* dthrough, int64_t H,
+    int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
+            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
+            return dy[n * H + h] * through[(n * L + l) * H + h];
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_backward)

@@ -4,558 +4,140 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict norms_term,
-    Real* __restrict norms_term_2,
-    Real* __restrict norms,
-    Real* __restrict cosine,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const double margin,
-    const int threads
-) try {
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // norms_term, norms_term_2, norms, cosine, sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, norms_term, norms_term_2, norms, cosine, size_C, eps, margin, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            const Real number_2 = Real(margin);
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double product__added = 0;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real product__now = 0;
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:product__now, sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            product__now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
-                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
-                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
-                        }
-                        product__added += product__now;
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real product__here = Real(product__added);
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real norms_term_here = (sum_1_here + number_1);
-                norms_term[i_N] = norms_term_here;
-                const Real norms_term_2_here = (sum_2_here + number_1);
-                norms_term_2[i_N] = norms_term_2_here;
-                const Real norms_here = square_root((norms_term_here * norms_term_2_here));
-                norms[i_N] = norms_here;
-                const Real cosine_here = (product__here / norms_here);
-                cosine[i_N] = cosine_here;
-                sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - cosine_here), choose(((target[i_N] == Real(-1)) & ((cosine_here - number_2) >= Real(0))), (cosine_here - number_2), Real(0))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_3[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
+    Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N, double eps, double margin,
+    int threads
+) {
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
+        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
+                    square(x2[n * C + c])}};
+        });
+        const Real product_ = found.of[0];
+        const Real sum_1 = found.of[1];
+        const Real sum_2 = found.of[2];
+        const Real norms_term_now = sum_1 + Real(eps);
+        norms_term[n] = norms_term_now;
+        const Real norms_term_2_now = sum_2 + Real(eps);
+        norms_term_2[n] = norms_term_2_now;
+        const Real norms_now = square_root(norms_term_now * norms_term_2_now);
+        norms[n] = norms_now;
+        const Real cosine_now = product_ / norms_now;
+        cosine[n] = cosine_now;
+        sum_3[0] += choose(target[n] == Real(1), Real(1) - cosine_now,
+                choose((target[n] == Real(-1)) & (cosine_now - Real(margin) >= Real(0)), cosine_now
+                - Real(margin), Real(0)));
+    }, Total(sum_3, 1));
+    loss[0] = sum_3[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dx1(
-    const Real* __restrict cosine,
-    const Real* __restrict dloss,
-    const Real* __restrict norms,
-    const Real* __restrict norms_term,
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict dx1,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double margin,
-    const int threads
-) try {
-    // dx1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(cosine, dloss, norms, norms_term, target, x1, x2, dx1, size_C, size_N, margin, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(margin);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                const Real dcosine_here = choose((target[i_N] == Real(1)), (-(dloss[0] / Real(size_N))), choose(((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))), (dloss[0] / Real(size_N)), Real(0)));
-                {
-                    const auto steady_2 = (dcosine_here / norms[i_N]);
-                    const auto steady_3 = ((dcosine_here * cosine[i_N]) / norms_term[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx1_now = ((steady_2 * x2[(i_N) * size_C + i_C]) - (steady_3 * x1[(i_N) * size_C + i_C]));
-                        dx1[(i_N) * size_C + i_C] = dx1_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx1 = true, bool want_dx2 = true>
+static int backward(
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
+    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
+    Real* dx2, int64_t C, int64_t N, double margin, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real dcosine = choose(target[n] == Real(1), -(dloss[0] / Real(N)),
+                choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[0]
+                / Real(N), Real(0)));
+        const auto dcosine_over_norms_n = dcosine / norms[n];
+        const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
+        const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms_n * x2[n * C + c]
+                    - dx1_constant * x1[n * C + c];
+            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms_n * x1[n * C + c]
+                    - dx2_constant * x2[n * C + c];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dx2(
-    const Real* __restrict cosine,
-    const Real* __restrict dloss,
-    const Real* __restrict norms,
-    const Real* __restrict norms_term_2,
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict dx2,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double margin,
-    const int threads
-) try {
-    // dx2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(cosine, dloss, norms, norms_term_2, target, x1, x2, dx2, size_C, size_N, margin, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(margin);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                const Real dcosine_here = choose((target[i_N] == Real(1)), (-(dloss[0] / Real(size_N))), choose(((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))), (dloss[0] / Real(size_N)), Real(0)));
-                {
-                    const auto steady_2 = (dcosine_here / norms[i_N]);
-                    const auto steady_3 = ((dcosine_here * cosine[i_N]) / norms_term_2[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx2_now = ((steady_2 * x1[(i_N) * size_C + i_C]) - (steady_3 * x2[(i_N) * size_C + i_C]));
-                        dx2[(i_N) * size_C + i_C] = dx2_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx1 = true, bool want_dx2 = true>
+static int loss_and_dx1_dx2(
+    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss, int64_t C,
+    int64_t N, double eps, double margin, int threads
+) {
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(1);
+    const Real minus_one_over_N = -(1.0 / double(N));
+    const Real one_over_N = 1.0 / double(N);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
+        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
+                    square(x2[n * C + c])}};
+        });
+        const Real product_ = found.of[0];
+        const Real sum_1 = found.of[1];
+        const Real sum_2 = found.of[2];
+        const Real norms = square_root((sum_1 + Real(eps)) * (sum_2 + Real(eps)));
+        sum_3[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
+                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
+                product_ / norms - Real(margin), Real(0)));
+        const Real dcosine = choose(target[n] == Real(1), minus_one_over_N,
+                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
+                one_over_N, Real(0)));
+        const auto dcosine_over_norms = dcosine / norms;
+        const auto dx1_constant = dcosine * (product_ / norms) / (sum_1 + Real(eps));
+        const auto dx2_constant = dcosine * (product_ / norms) / (sum_2 + Real(eps));
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms * x2[n * C + c]
+                    - dx1_constant * x1[n * C + c];
+            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms * x1[n * C + c]
+                    - dx2_constant * x2[n * C + c];
+        });
+    }, Total(sum_3, 1));
+    loss[0] = sum_3[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dx1_dx2)
 
-extern "C" int backward(
-    const Real* __restrict cosine,
-    const Real* __restrict dloss,
-    const Real* __restrict norms,
-    const Real* __restrict norms_term,
-    const Real* __restrict norms_term_2,
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict dx1,
-    Real* __restrict dx2,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double margin,
-    const int threads
-) try {
-    // dx1, dx2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2, dx1, dx2, size_C, size_N, margin, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(margin);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                const Real dcosine_here = choose((target[i_N] == Real(1)), (-(dloss[0] / Real(size_N))), choose(((target[i_N] == Real(-1)) & ((cosine[i_N] - number_1) >= Real(0))), (dloss[0] / Real(size_N)), Real(0)));
-                {
-                    const auto steady_2 = (dcosine_here / norms[i_N]);
-                    const auto steady_3 = ((dcosine_here * cosine[i_N]) / norms_term[i_N]);
-                    const auto steady_4 = ((dcosine_here * cosine[i_N]) / norms_term_2[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx1_now = ((steady_2 * x2[(i_N) * size_C + i_C]) - (steady_3 * x1[(i_N) * size_C + i_C]));
-                        dx1[(i_N) * size_C + i_C] = dx1_now;
-                        const Real dx2_now = ((steady_2 * x1[(i_N) * size_C + i_C]) - (steady_4 * x2[(i_N) * size_C + i_C]));
-                        dx2[(i_N) * size_C + i_C] = dx2_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dx1(
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
+    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
+    int64_t C, int64_t N, double margin, int threads
+) {
+    return backward<Real, true, false>(cosine, dloss, norms, norms_term, norms_term_2, target, x1,
+            x2, dx1, nullptr, C, N, margin, threads);
+}
+EXPORTED(backward_of_dx1)
 
-extern "C" int loss_and_dx1_dx2(
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict dx1,
-    Real* __restrict dx2,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const double margin,
-    const int threads
-) try {
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3, dx1, dx2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, dx2, size_C, size_N, eps, margin, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            const Real number_2 = Real(margin);
-            const Real number_3 = Real((-(1.0 / double(size_N))));
-            const Real number_4 = Real((1.0 / double(size_N)));
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double product__added = 0;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real product__now = 0;
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:product__now, sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            product__now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
-                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
-                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
-                        }
-                        product__added += product__now;
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real product__here = Real(product__added);
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
-                sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (product__here / norms_here)), choose(((target[i_N] == Real(-1)) & (((product__here / norms_here) - number_2) >= Real(0))), ((product__here / norms_here) - number_2), Real(0))));
-                const Real dcosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((product__here / norms_here) - number_2) >= Real(0))), number_4, Real(0)));
-                {
-                    const auto steady_5 = (dcosine_here / norms_here);
-                    const auto steady_6 = ((dcosine_here * (product__here / norms_here)) / (sum_1_here + number_1));
-                    const auto steady_7 = ((dcosine_here * (product__here / norms_here)) / (sum_2_here + number_1));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx1_now = ((steady_5 * x2[(i_N) * size_C + i_C]) - (steady_6 * x1[(i_N) * size_C + i_C]));
-                        dx1[(i_N) * size_C + i_C] = dx1_now;
-                        const Real dx2_now = ((steady_5 * x1[(i_N) * size_C + i_C]) - (steady_7 * x2[(i_N) * size_C + i_C]));
-                        dx2[(i_N) * size_C + i_C] = dx2_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_3[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dx2(
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
+    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx2,
+    int64_t C, int64_t N, double margin, int threads
+) {
+    return backward<Real, false, true>(cosine, dloss, norms, norms_term, norms_term_2, target, x1,
+            x2, nullptr, dx2, C, N, margin, threads);
+}
+EXPORTED(backward_of_dx2)
 
-extern "C" int loss_and_dx1(
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict dx1,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const double margin,
-    const int threads
-) try {
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3, dx1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx1, size_C, size_N, eps, margin, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            const Real number_2 = Real(margin);
-            const Real number_3 = Real((-(1.0 / double(size_N))));
-            const Real number_4 = Real((1.0 / double(size_N)));
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double product__added = 0;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real product__now = 0;
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:product__now, sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            product__now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
-                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
-                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
-                        }
-                        product__added += product__now;
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real product__here = Real(product__added);
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
-                sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (product__here / norms_here)), choose(((target[i_N] == Real(-1)) & (((product__here / norms_here) - number_2) >= Real(0))), ((product__here / norms_here) - number_2), Real(0))));
-                const Real dcosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((product__here / norms_here) - number_2) >= Real(0))), number_4, Real(0)));
-                {
-                    const auto steady_5 = (dcosine_here / norms_here);
-                    const auto steady_6 = ((dcosine_here * (product__here / norms_here)) / (sum_1_here + number_1));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx1_now = ((steady_5 * x2[(i_N) * size_C + i_C]) - (steady_6 * x1[(i_N) * size_C + i_C]));
-                        dx1[(i_N) * size_C + i_C] = dx1_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_3[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dx1(
+    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* loss, int64_t C, int64_t N,
+    double eps, double margin, int threads
+) {
+    return loss_and_dx1_dx2<Real, true, false>(target, x1, x2, dx1, nullptr, loss, C, N, eps,
+            margin, threads);
+}
+EXPORTED(loss_and_dx1)
 
-extern "C" int loss_and_dx2(
-    const Real* __restrict target,
-    const Real* __restrict x1,
-    const Real* __restrict x2,
-    Real* __restrict dx2,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const double margin,
-    const int threads
-) try {
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3, dx2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x1, x2, dx2, size_C, size_N, eps, margin, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            const Real number_2 = Real(margin);
-            const Real number_3 = Real((-(1.0 / double(size_N))));
-            const Real number_4 = Real((1.0 / double(size_N)));
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double product__added = 0;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real product__now = 0;
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:product__now, sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            product__now += (x1[(i_N) * size_C + i_C] * x2[(i_N) * size_C + i_C]);
-                            sum_1_now += square(x1[(i_N) * size_C + i_C]);
-                            sum_2_now += square(x2[(i_N) * size_C + i_C]);
-                        }
-                        product__added += product__now;
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real product__here = Real(product__added);
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real norms_here = square_root(((sum_1_here + number_1) * (sum_2_here + number_1)));
-                sum_3_part[0] += double(choose((target[i_N] == Real(1)), (Real(1) - (product__here / norms_here)), choose(((target[i_N] == Real(-1)) & (((product__here / norms_here) - number_2) >= Real(0))), ((product__here / norms_here) - number_2), Real(0))));
-                const Real dcosine_here = choose((target[i_N] == Real(1)), number_3, choose(((target[i_N] == Real(-1)) & (((product__here / norms_here) - number_2) >= Real(0))), number_4, Real(0)));
-                {
-                    const auto steady_5 = (dcosine_here / norms_here);
-                    const auto steady_6 = ((dcosine_here * (product__here / norms_here)) / (sum_2_here + number_1));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx2_now = ((steady_5 * x1[(i_N) * size_C + i_C]) - (steady_6 * x2[(i_N) * size_C + i_C]));
-                        dx2[(i_N) * size_C + i_C] = dx2_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_3[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int loss_and_dx2(
+    const Real* target, const Real* x1, const Real* x2, Real* dx2, Real* loss, int64_t C, int64_t N,
+    double eps, double margin, int threads
+) {
+    return loss_and_dx1_dx2<Real, false, true>(target, x1, x2, nullptr, dx2, loss, C, N, eps,
+            margin, threads);
+}
+EXPORTED(loss_and_dx2)

@@ -19,8 +19,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (8, 2, 2),
-    "backward_of_dx1": (8, 2, 1),
-    "backward_of_dx2": (8, 2, 1),
+    "backward_of_dx1": (9, 2, 1),
+    "backward_of_dx2": (9, 2, 1),
     "backward": (10, 2, 1),
 }).run
 CosineEmbeddingNoneForward = _module.CosineEmbeddingNoneForward
@@ -69,6 +69,7 @@ def _backward_of_dx1(
             dlosses.contiguous(),
             norms.contiguous(),
             norms_term.contiguous(),
+            norms_term_2.contiguous(),
             target.contiguous(),
             x1.contiguous(),
             x2.contiguous(),
@@ -94,6 +95,7 @@ def _backward_of_dx2(
             cosine.contiguous(),
             dlosses.contiguous(),
             norms.contiguous(),
+            norms_term.contiguous(),
             norms_term_2.contiguous(),
             target.contiguous(),
             x1.contiguous(),

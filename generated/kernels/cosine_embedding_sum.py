@@ -20,8 +20,8 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (8, 2, 2),
-    "backward_of_dx1": (8, 2, 1),
-    "backward_of_dx2": (8, 2, 1),
+    "backward_of_dx1": (9, 2, 1),
+    "backward_of_dx2": (9, 2, 1),
     "backward": (10, 2, 1),
     "loss_and_dx1_dx2": (6, 2, 2),
     "loss_and_dx1": (5, 2, 2),
@@ -71,6 +71,7 @@ def _backward_of_dx1(dloss, x1, x2, target, norms_term, norms_term_2, norms, cos
             dloss.contiguous(),
             norms.contiguous(),
             norms_term.contiguous(),
+            norms_term_2.contiguous(),
             target.contiguous(),
             x1.contiguous(),
             x2.contiguous(),
@@ -94,6 +95,7 @@ def _backward_of_dx2(dloss, x1, x2, target, norms_term, norms_term_2, norms, cos
             cosine.contiguous(),
             dloss.contiguous(),
             norms.contiguous(),
+            norms_term.contiguous(),
             norms_term_2.contiguous(),
             target.contiguous(),
             x1.contiguous(),

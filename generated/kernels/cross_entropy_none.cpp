@@ -4,655 +4,264 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logits,
-    const Real* __restrict weight,
-    Real* __restrict probs,
-    Real* __restrict counted,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* probs, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
+    double label_smoothing, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // probs, counted, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, counted, losses, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const bool number_2 = (label_smoothing != 0.0);
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                const Real counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
-                counted[i_N] = counted_here;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real exp_logits_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
-                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
-                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
-                        }
-                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
-                    }
-                }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_4 = exp_logits_sum_scaled_here;
-                    const auto steady_5 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_6 = log(steady_4);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real probs_now = (exp_logits_shifted[i_C] / steady_4);
-                            probs[(i_N) * size_C + i_C] = probs_now;
-                            sum_2_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_5) - steady_6));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                const Real losses_here = ((number_1 * choose((labels_kept[i_N] != Real(0)), (counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_2_here), Real(0)), Real(0)));
-                losses[i_N] = losses_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const bool label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* exp_logits_shifted) INLINE {
+        const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+        counted[n] = counted_now;
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
+            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
+        });
+        losses[n] = label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
+                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
+                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
+                label_smoothing_over_C * sum_2, Real(0)), Real(0));
+    }, Kept<Real>(C));
     return DONE;
 }
 
-extern "C" int forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logits,
-    const Real* __restrict weight,
-    Real* __restrict probs,
-    Real* __restrict counted,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_N, size_S, label_smoothing, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // probs, counted, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, counted, losses, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const bool number_2 = (label_smoothing != 0.0);
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
-            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
-            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                        counted[(i_N) * size_S + i_S] = counted_now;
-                    }
-                }
-                exp_logits_sum_scaled_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        exp_logits_sum_scaled_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
-                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
-                            }
-                        }
-                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                                probs[((i_N) * size_C + i_C) * size_S + i_S] = probs_now;
-                                sum_2_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_2[i_S]), Real(0)), Real(0)));
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int forward(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* probs, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
+    double label_smoothing, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(labels, labels_kept, logits, weight, probs, counted, losses, C, N, S, label_smoothing, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const bool label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* exp_logits_shifted,
+            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
+            double* exp_logits_sum_scaled_total, Real* sum_2, Real* sum_2_block,
+            double* sum_2_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        each(S, [=](int64_t s) INLINE {
+            counted[n * S + s] = choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]], Real(0));
+        });
+        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        each(S, [=](int64_t s) INLINE {
+            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
+                        / exp_logits_sum_scaled[s];
+                sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(exp_logits_sum_scaled[s]));
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        each(S, [=](int64_t s) INLINE {
+            losses[n * S + s] = label_smoothing_minus_one
+                    * choose(labels_kept[n * S + s] != Real(0), counted[n * S + s]
+                    * (logits[(n * C + (labels[n * S + s])) * S + s]
+                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
+                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
+                    Real(0)), Real(0));
+        });
+    }, Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
+            Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict counted,
-    const Real* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict probs,
-    const Real* __restrict weight,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* counted, const Real* dlosses, const int64_t* labels, const Real* labels_kept,
+    const Real* probs, const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S,
+    double label_smoothing, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += weight[i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, label_smoothing, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(label_smoothing);
-            const Real number_2 = Real((1.0 - label_smoothing));
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            const Real number_4 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_5 = choose((labels_kept[i_N] != Real(0)), dlosses[i_N], Real(0));
-                    const auto steady_6 = (((number_1 * sum_1[0]) / Real(size_C)) + (number_2 * counted[i_N]));
-                    const auto steady_7 = labels[i_N];
-                    const auto steady_8 = choose((labels_kept[i_N] != Real(0)), ((number_4 * dlosses[i_N]) * counted[i_N]), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_5 * ((steady_6 * probs[(i_N) * size_C + i_C]) - (number_3 * weight[i_C]))) + choose((i_C == steady_7), steady_8, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_1, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlosses_n_or_zero = choose(labels_kept[n] != Real(0), dlosses[n], Real(0));
+        const auto dlogits_constant_2 = dlogits_constant + one_minus_label_smoothing * counted[n];
+        const auto labels_n = labels[n];
+        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), label_smoothing_minus_one
+                * dlosses[n] * counted[n], Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dlosses_n_or_zero * (dlogits_constant_2 * probs[n * C + c]
+                    - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
+                    dlogits_constant_3, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict counted,
-    const Real* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict probs,
-    const Real* __restrict weight,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += weight[i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, size_C, size_S, label_smoothing, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(label_smoothing);
-            const Real number_2 = Real((1.0 - label_smoothing));
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            const Real number_4 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_5 = ((number_1 * sum_1[0]) / Real(size_C));
-                    const auto steady_6 = (number_3 * weight[i_C]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), dlosses[(i_N) * size_S + i_S], Real(0)) * (((steady_5 + (number_2 * counted[(i_N) * size_S + i_S])) * probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_6)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), ((number_4 * dlosses[(i_N) * size_S + i_S]) * counted[(i_N) * size_S + i_S]), Real(0)), Real(0)));
-                        dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* counted, const Real* dlosses, const int64_t* labels, const Real* labels_kept,
+    const Real* probs, const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S,
+    double label_smoothing, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(counted, dlosses, labels, labels_kept, probs, weight, dlogits_, C, N, S, label_smoothing, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_1, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto dlogits_constant_2 = label_smoothing_over_C * weight[c];
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
+                    dlosses[n * S + s], Real(0)) * ((dlogits_constant + one_minus_label_smoothing
+                    * counted[n * S + s]) * probs[(n * C + c) * S + s] - dlogits_constant_2)
+                    + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_minus_one * dlosses[n * S + s] * counted[n * S + s], Real(0)),
+                    Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int plain_forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict probs,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* logits, Real* probs, Real* losses, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // probs, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, losses, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double exp_logits_sum_scaled_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real exp_logits_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_1));
-                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
-                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
-                        }
-                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
-                    }
-                }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
-                const Real losses_here = (-((logits[(i_N) * size_C + labels[i_N]] - choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here)) - log(exp_logits_sum_scaled_here)));
-                losses[i_N] = losses_here;
-                {
-                    const auto steady_1 = exp_logits_sum_scaled_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real probs_now = (exp_logits_shifted[i_C] / steady_1);
-                        probs[(i_N) * size_C + i_C] = probs_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    rows(N, C * N, threads, [=](int64_t n, Real* exp_logits_shifted) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        losses[n] = -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
+        each(C, [=](int64_t c) INLINE {
+            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
+        });
+    }, Kept<Real>(C));
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict probs,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(labels, logits, probs, losses, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // probs, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, losses, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
-            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
-            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                exp_logits_sum_scaled_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        exp_logits_sum_scaled_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
-                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
-                            }
-                        }
-                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                            probs[((i_N) * size_C + i_C) * size_S + i_S] = probs_now;
-                        }
-                    }
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_forward(
+    const int64_t* labels, const Real* logits, Real* probs, Real* losses, int64_t C, int64_t N,
+    int64_t S, int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(labels, logits, probs, losses, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* exp_logits_shifted,
+            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
+            double* exp_logits_sum_scaled_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        each(S, [=](int64_t s) INLINE {
+            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
+                        / exp_logits_sum_scaled[s];
+            });
+        }
+        each(S, [=](int64_t s) INLINE {
+            losses[n * S + s] = -(logits[(n * C + (labels[n * S + s])) * S + s]
+                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                    - log(exp_logits_sum_scaled[s]));
+        });
+    }, Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const Real* __restrict probs,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dlosses, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, probs, dlogits_, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = dlosses[i_N];
-                    const auto steady_2 = labels[i_N];
-                    const auto steady_3 = (-steady_1);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_1 * probs[(i_N) * size_C + i_C]) + choose((i_C == steady_2), steady_3, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlosses_n = dlosses[n];
+        const auto labels_n = labels[n];
+        const auto minus_dlosses_n = -dlosses_n;
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dlosses_n * probs[n * C + c] + choose(c == labels_n,
+                    minus_dlosses_n, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dlosses,
-    const int64_t* __restrict labels,
-    const Real* __restrict probs,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dlosses, labels, probs, dlogits_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // dlogits_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, labels, probs, dlogits_, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = ((dlosses[(i_N) * size_S + i_S] * probs[((i_N) * size_C + i_C) * size_S + i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), (-dlosses[(i_N) * size_S + i_S]), Real(0)));
-                        dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dlosses, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
+    int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dlosses, labels, probs, dlogits_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = dlosses[n * S + s] * probs[(n * C + c) * S + s]
+                    + choose(c == labels[n * S + s], -dlosses[n * S + s], Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_backward)

@@ -4,1443 +4,416 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict logprobs,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* losses,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // logprobs, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, logprobs, losses, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_added = 0;
-                {
-                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_3));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_4 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real logprobs_now = ((logits[(i_N) * size_C + i_C] - steady_3) - steady_4);
-                            logprobs[(i_N) * size_C + i_C] = logprobs_now;
-                            sum_3_now += ((weight[i_C] * logprobs_now) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real losses_here = (-sum_3_here);
-                losses[i_N] = losses_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_peak_1_raw); });
+        const auto log_sum_2 = log(sum_2);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
+            logprobs[n * C + c] = logprobs_now;
+            return weight[c] * logprobs_now * (one_minus_label_smoothing * target[n * C + c]
+                    + label_smoothing_over_C);
+        });
+        losses[n] = -sum_3;
+    });
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict logprobs,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(logits, target, weight, logprobs, losses, size_C, size_N, size_S, label_smoothing, threads);
-    // logprobs, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, logprobs, losses, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
-                                logprobs[((i_N) * size_C + i_C) * size_S + i_S] = logprobs_now;
-                                sum_3_block[i_S] += ((steady_3 * logprobs_now) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-sum_3[i_S]);
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int forward(
+    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* losses,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(logits, target, weight, logprobs, losses, C, N, S, label_smoothing, threads);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* sum_2, Real* sum_2_block,
+            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                const Real logprobs_now = logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s]);
+                logprobs[(n * C + c) * S + s] = logprobs_now;
+                sum_3_block[s] += weight_c * logprobs_now * (one_minus_label_smoothing
+                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_3[s]; });
+    }, Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* dlosses, const Real* logprobs, const Real* target, const Real* weight,
+    Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    int threads
 ) {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                            const Real dtarget_now = (((number_1 * weight[i_C]) * steady_3) * logprobs[(i_N) * size_C + i_C]);
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    const auto steady_4 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(logprobs[(i_N) * size_C + i_C])));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlosses_n = dlosses[n];
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            dtarget[n * C + c] = label_smoothing_minus_one * weight[c] * dlosses_n
+                    * logprobs[n * C + c];
+            return weight[c] * dlosses_n * (label_smoothing_minus_one * target[n * C + c]
+                    - label_smoothing_over_C);
+        });
+        each(C, [=](int64_t c) INLINE {
+            dlogits[n * C + c] = weight[c] * dlosses_n * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C) - sum_1
+                    * exp(logprobs[n * C + c]);
+        });
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dlosses,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logprobs, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            const auto steady_4 = (number_1 * steady_3);
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                                const Real dtarget_now = ((steady_4 * dlosses[(i_N) * size_S + i_S]) * logprobs[((i_N) * size_C + i_C) * size_S + i_S]);
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_3 = weight[i_C];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int backward(
+    const Real* dlosses, const Real* logprobs, const Real* target, const Real* weight,
+    Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    int threads
+) {
+    if (S == 1) return backward_without_S<Real>(dlosses, logprobs, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            const auto dtarget_constant = label_smoothing_minus_one * weight_c;
+            each(S, [=](int64_t s) INLINE {
+                sum_1_block[s] += weight_c * dlosses[n * S + s] * (label_smoothing_minus_one
+                        * target[(n * C + c) * S + s] - label_smoothing_over_C);
+                dtarget[(n * C + c) * S + s] = dtarget_constant * dlosses[n * S + s]
+                        * logprobs[(n * C + c) * S + s];
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        for (int64_t c = 0; c < C; ++c) {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                dlogits[(n * C + c) * S + s] = weight_c * dlosses[n * S + s]
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C) - sum_1[s] * exp(logprobs[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int lean_forward_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict peak_1,
-    Real* __restrict sum_2,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* logits, const Real* target, const Real* weight, Real* peak_1, Real* sum_2,
+    Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // peak_1, sum_2, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, peak_1, sum_2, losses, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real peak_1_here = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                peak_1[i_N] = peak_1_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_3 = peak_1_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_3));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[i_N] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_3 = peak_1_here;
-                    const auto steady_4 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_3) - steady_4)) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real losses_here = (-sum_3_here);
-                losses[i_N] = losses_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real peak_1_now = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        peak_1[n] = peak_1_now;
+        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - peak_1_now); });
+        sum_2[n] = sum_2_now;
+        const auto log_sum_2 = log(sum_2_now);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            return weight[c] * (logits[n * C + c] - peak_1_now - log_sum_2)
+                    * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
+        });
+        losses[n] = -sum_3;
+    });
     return DONE;
 }
 
-extern "C" int lean_forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict peak_1,
-    Real* __restrict sum_2,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return lean_forward_without_S(logits, target, weight, peak_1, sum_2, losses, size_C, size_N, size_S, label_smoothing, threads);
-    // peak_1, sum_2, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, peak_1, sum_2, losses, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real peak_1_now = choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S]);
-                        peak_1[(i_N) * size_S + i_S] = peak_1_now;
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[(i_N) * size_S + i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += ((steady_3 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S]))) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-sum_3[i_S]);
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dlogits_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+template <class Real>
+static int lean_forward(
+    const Real* logits, const Real* target, const Real* weight, Real* peak_1, Real* sum_2,
+    Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    const auto steady_4 = sum_1_here;
-                    const auto steady_5 = peak_1[i_N];
-                    const auto steady_6 = log(sum_2[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(((logits[(i_N) * size_C + i_C] - steady_5) - steady_6))));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+    if (S == 1) return lean_forward_without_S<Real>(logits, target, weight, peak_1, sum_2, losses, C, N, S, label_smoothing, threads);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* sum_2_block,
+            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        each(S, [=](int64_t s) INLINE {
+            peak_1[n * S + s] = choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]);
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[n * S + s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                sum_3_block[s] += weight_c * (logits[(n * C + c) * S + s] - peak_1[n * S + s]
+                        - log(sum_2[n * S + s])) * (one_minus_label_smoothing
+                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_3[s]; });
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
     return DONE;
 }
+EXPORTED(lean_forward)
 
-extern "C" int lean_backward_of_dlogits(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dlogits_without_S(dlosses, logits, peak_1, sum_2, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, threads);
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_3 = weight[i_C];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dtarget_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, weight, dtarget, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = dlosses[i_N];
-                    const auto steady_3 = peak_1[i_N];
-                    const auto steady_4 = log(sum_2[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (((number_1 * weight[i_C]) * steady_2) * ((logits[(i_N) * size_C + i_C] - steady_3) - steady_4));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dtarget(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dtarget_without_S(dlosses, logits, peak_1, sum_2, weight, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // dtarget
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, weight, dtarget, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_2 = (number_1 * weight[i_C]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dtarget_now = ((steady_2 * dlosses[(i_N) * size_S + i_S]) * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])));
-                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int lean_backward_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
+    int64_t S, double label_smoothing, int threads
 ) {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    const auto steady_4 = peak_1[i_N];
-                    const auto steady_5 = log(sum_2[i_N]);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                            const Real dtarget_now = (((number_1 * weight[i_C]) * steady_3) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_3 = dlosses[i_N];
-                    const auto steady_4 = sum_1_here;
-                    const auto steady_5 = peak_1[i_N];
-                    const auto steady_6 = log(sum_2[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (((weight[i_C] * steady_3) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(((logits[(i_N) * size_C + i_C] - steady_5) - steady_6))));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlosses_n = dlosses[n];
+        const auto peak_1_n = peak_1[n];
+        const auto log_sum_2_n = log(sum_2[n]);
+        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dtarget) dtarget[n * C + c] = label_smoothing_minus_one * weight[c]
+                    * dlosses_n * (logits[n * C + c] - peak_1_n - log_sum_2_n);
+            return Several<Real, 1>{{weight[c] * dlosses_n * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C)}};
+        });
+        const Real sum_1 = found.of[0];
+        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
+            dlogits[n * C + c] = weight[c] * dlosses_n * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C) - sum_1 * exp(logits[n * C + c]
+                    - peak_1_n - log_sum_2_n);
+        });
+    });
     return DONE;
 }
 
-extern "C" int lean_backward(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_without_S(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            const auto steady_4 = (number_1 * steady_3);
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += ((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                                const Real dtarget_now = ((steady_4 * dlosses[(i_N) * size_S + i_S]) * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_3 = weight[i_C];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((steady_3 * dlosses[(i_N) * size_S + i_S]) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int lean_backward(
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
+    int64_t S, double label_smoothing, int threads
+) {
+    if (S == 1) return lean_backward_without_S<Real, want_dlogits, want_dtarget>(dlosses, logits, peak_1, sum_2, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            const auto dtarget_constant = label_smoothing_minus_one * weight_c;
+            each(S, [=](int64_t s) INLINE {
+                if constexpr (want_dlogits) sum_1_block[s] += weight_c * dlosses[n * S + s]
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C);
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant
+                        * dlosses[n * S + s] * (logits[(n * C + c) * S + s] - peak_1[n * S + s]
+                        - log(sum_2[n * S + s]));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_1[s] = Real(sum_1_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            const auto weight_c = weight[c];
+            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
+                dlogits[(n * C + c) * S + s] = weight_c * dlosses[n * S + s]
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C) - sum_1[s] * exp(logits[(n * C + c) * S + s]
+                        - peak_1[n * S + s] - log(sum_2[n * S + s]));
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_backward)
 
+template <class Real>
 static int plain_lean_forward_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict peak_1,
-    Real* __restrict sum_2,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* logits, const Real* target, Real* peak_1, Real* sum_2, Real* losses, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    // peak_1, sum_2, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, peak_1, sum_2, losses, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real peak_1_here = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                peak_1[i_N] = peak_1_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = peak_1_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[i_N] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_1 = peak_1_here;
-                    const auto steady_2 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real losses_here = (-sum_3_here);
-                losses[i_N] = losses_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real peak_1_now = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        peak_1[n] = peak_1_now;
+        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - peak_1_now); });
+        sum_2[n] = sum_2_now;
+        const auto log_sum_2 = log(sum_2_now);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            return (logits[n * C + c] - peak_1_now - log_sum_2) * target[n * C + c];
+        });
+        losses[n] = -sum_3;
+    });
     return DONE;
 }
 
-extern "C" int plain_lean_forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict peak_1,
-    Real* __restrict sum_2,
-    Real* __restrict losses,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_lean_forward_without_S(logits, target, peak_1, sum_2, losses, size_C, size_N, size_S, threads);
-    // peak_1, sum_2, losses
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, peak_1, sum_2, losses, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real peak_1_now = choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S]);
-                        peak_1[(i_N) * size_S + i_S] = peak_1_now;
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[(i_N) * size_S + i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real losses_now = (-sum_3[i_S]);
-                        losses[(i_N) * size_S + i_S] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int plain_lean_backward_of_dlogits_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real>
+static int plain_lean_forward(
+    const Real* logits, const Real* target, Real* peak_1, Real* sum_2, Real* losses, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += target[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = (dlosses[i_N] * sum_1_here);
-                    const auto steady_2 = peak_1[i_N];
-                    const auto steady_3 = log(sum_2[i_N]);
-                    const auto steady_4 = dlosses[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((steady_1 * exp(((logits[(i_N) * size_C + i_C] - steady_2) - steady_3))) - (steady_4 * target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+    if (S == 1) return plain_lean_forward_without_S<Real>(logits, target, peak_1, sum_2, losses, C, N, S, threads);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* sum_2_block,
+            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        each(S, [=](int64_t s) INLINE {
+            peak_1[n * S + s] = choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]);
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[n * S + s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_3_block[s] += (logits[(n * C + c) * S + s] - peak_1[n * S + s]
+                        - log(sum_2[n * S + s])) * target[(n * C + c) * S + s];
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_3[s]; });
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
     return DONE;
 }
+EXPORTED(plain_lean_forward)
 
-extern "C" int plain_lean_backward_of_dlogits(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_lean_backward_of_dlogits_without_S(dlosses, logits, peak_1, sum_2, target, dlogits, size_C, size_N, size_S, threads);
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int plain_lean_backward_of_dtarget_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = dlosses[i_N];
-                    const auto steady_2 = peak_1[i_N];
-                    const auto steady_3 = log(sum_2[i_N]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (-(steady_1 * ((logits[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int plain_lean_backward_of_dtarget(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_lean_backward_of_dtarget_without_S(dlosses, logits, peak_1, sum_2, dtarget, size_C, size_N, size_S, threads);
-    // dtarget
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, dtarget, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S]))));
-                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_lean_backward_without_S(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_1 = dlosses[i_N];
-                    const auto steady_2 = peak_1[i_N];
-                    const auto steady_3 = log(sum_2[i_N]);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += target[(i_N) * size_C + i_C];
-                            const Real dtarget_now = (-(steady_1 * ((logits[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = (dlosses[i_N] * sum_1_here);
-                    const auto steady_2 = peak_1[i_N];
-                    const auto steady_3 = log(sum_2[i_N]);
-                    const auto steady_4 = dlosses[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((steady_1 * exp(((logits[(i_N) * size_C + i_C] - steady_2) - steady_3))) - (steady_4 * target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlosses_n = dlosses[n];
+        const auto peak_1_n = peak_1[n];
+        const auto log_sum_2_n = log(sum_2[n]);
+        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(dlosses_n * (logits[n * C + c]
+                    - peak_1_n - log_sum_2_n));
+            return Several<Real, 1>{{target[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const auto dlosses_n_times_sum_1 = dlosses_n * sum_1;
+        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
+            dlogits[n * C + c] = dlosses_n_times_sum_1 * exp(logits[n * C + c] - peak_1_n
+                    - log_sum_2_n) - dlosses_n * target[n * C + c];
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_lean_backward(
-    const Real* __restrict dlosses,
-    const Real* __restrict logits,
-    const Real* __restrict peak_1,
-    const Real* __restrict sum_2,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_lean_backward_without_S(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, size_C, size_N, size_S, threads);
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                                const Real dtarget_now = (-(dlosses[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S]))));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((dlosses[(i_N) * size_S + i_S] * sum_1[i_S]) * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - peak_1[(i_N) * size_S + i_S]) - log(sum_2[(i_N) * size_S + i_S])))) - (dlosses[(i_N) * size_S + i_S] * target[((i_N) * size_C + i_C) * size_S + i_S]));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_lean_backward(
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return plain_lean_backward_without_S<Real, want_dlogits, want_dtarget>(dlosses, logits, peak_1, sum_2, target, dlogits, dtarget, C, N, S, threads);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dlosses[n * S + s]
+                        * (logits[(n * C + c) * S + s] - peak_1[n * S + s]
+                        - log(sum_2[n * S + s])));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_1[s] = Real(sum_1_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
+                dlogits[(n * C + c) * S + s] = dlosses[n * S + s] * sum_1[s]
+                        * exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]
+                        - log(sum_2[n * S + s])) - dlosses[n * S + s] * target[(n * C + c) * S + s];
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_lean_backward)
 
+template <class Real>
+static int lean_backward_of_dlogits(
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, const Real* weight, Real* dlogits, int64_t C, int64_t N, int64_t S,
+    double label_smoothing, int threads
+) {
+    return lean_backward<Real, true, false>(dlosses, logits, peak_1, sum_2, target, weight, dlogits,
+            nullptr, C, N, S, label_smoothing, threads);
+}
+EXPORTED(lean_backward_of_dlogits)
+
+template <class Real>
+static int lean_backward_of_dtarget(
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, const Real* weight, Real* dtarget, int64_t C, int64_t N, int64_t S,
+    double label_smoothing, int threads
+) {
+    return lean_backward<Real, false, true>(dlosses, logits, peak_1, sum_2, target, weight, nullptr,
+            dtarget, C, N, S, label_smoothing, threads);
+}
+EXPORTED(lean_backward_of_dtarget)
+
+template <class Real>
+static int plain_lean_backward_of_dlogits(
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, Real* dlogits, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return plain_lean_backward<Real, true, false>(dlosses, logits, peak_1, sum_2, target, dlogits,
+            nullptr, C, N, S, threads);
+}
+EXPORTED(plain_lean_backward_of_dlogits)
+
+template <class Real>
+static int plain_lean_backward_of_dtarget(
+    const Real* dlosses, const Real* logits, const Real* peak_1, const Real* sum_2,
+    const Real* target, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return plain_lean_backward<Real, false, true>(dlosses, logits, peak_1, sum_2, target, nullptr,
+            dtarget, C, N, S, threads);
+}
+EXPORTED(plain_lean_backward_of_dtarget)

@@ -4,2404 +4,490 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // logprobs, loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, logprobs, size_C, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_added = 0;
-                {
-                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_3));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_3 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_4 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real logprobs_now = ((logits[(i_N) * size_C + i_C] - steady_3) - steady_4);
-                            logprobs[(i_N) * size_C + i_C] = logprobs_now;
-                            sum_3_now += ((weight[i_C] * logprobs_now) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_peak_1_raw); });
+        const auto log_sum_2 = log(sum_2);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
+            logprobs[n * C + c] = logprobs_now;
+            return weight[c] * logprobs_now * (one_minus_label_smoothing * target[n * C + c]
+                    + label_smoothing_over_C);
+        });
+        loss[0] += -sum_3;
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(logits, target, weight, logprobs, loss, size_C, size_N, size_S, label_smoothing, threads);
-    // logprobs, loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, logprobs, size_C, size_S, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_3 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
-                                logprobs[((i_N) * size_C + i_C) * size_S + i_S] = logprobs_now;
-                                sum_3_block[i_S] += ((steady_3 * logprobs_now) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dlogits_without_S(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+template <class Real>
+static int forward(
+    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, weight, dlogits, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_3 = dloss[0];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_3 = dloss[0];
-                    const auto steady_4 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(logprobs[(i_N) * size_C + i_C])));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+    if (S == 1) return forward_without_S<Real>(logits, target, weight, logprobs, loss, C, N, S, label_smoothing, threads);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_2,
+            Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
+            double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                const Real logprobs_now = logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s]);
+                logprobs[(n * C + c) * S + s] = logprobs_now;
+                sum_3_block[s] += weight_c * logprobs_now * (one_minus_label_smoothing
+                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
+    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
+EXPORTED(forward)
 
-extern "C" int backward_of_dlogits(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dlogits_without_S(dloss, logprobs, target, weight, dlogits, size_C, size_N, size_S, label_smoothing, threads);
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, weight, dlogits, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    const auto steady_3 = dloss[0];
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = (steady_3 * weight[i_C]);
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += (steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    const auto steady_3 = dloss[0];
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_4 = (steady_3 * weight[i_C]);
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dtarget_without_S(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, weight, dtarget, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = (dloss[0] * number_1);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = ((steady_2 * weight[i_C]) * logprobs[(i_N) * size_C + i_C]);
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_of_dtarget_without_S(dloss, logprobs, weight, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // dtarget
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, weight, dtarget, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_2 = ((dloss[0] * number_1) * weight[i_C]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dtarget_now = (steady_2 * logprobs[((i_N) * size_C + i_C) * size_S + i_S]);
-                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward_without_S(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
+    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, weight, dlogits, dtarget, size_C, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_3 = dloss[0];
-                    const auto steady_4 = (steady_3 * number_1);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                            const Real dtarget_now = ((steady_4 * weight[i_C]) * logprobs[(i_N) * size_C + i_C]);
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_3 = dloss[0];
-                    const auto steady_4 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = (((steady_3 * weight[i_C]) * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_4 * exp(logprobs[(i_N) * size_C + i_C])));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const auto dloss_2 = dloss[0];
+    const auto dtarget_constant = dloss_2 * label_smoothing_minus_one;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dtarget) dtarget[n * C + c] = dtarget_constant * weight[c]
+                    * logprobs[n * C + c];
+            return Several<Real, 1>{{dloss_2 * weight[c] * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C)}};
+        });
+        const Real sum_1 = found.of[0];
+        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
+            dlogits[n * C + c] = dloss_2 * weight[c] * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C) - sum_1
+                    * exp(logprobs[n * C + c]);
+        });
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dloss, logprobs, target, weight, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    const auto steady_3 = dloss[0];
-                    const auto steady_4 = (steady_3 * number_1);
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_5 = (steady_3 * weight[i_C]);
-                            const auto steady_6 = (steady_4 * weight[i_C]);
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += (steady_5 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                                const Real dtarget_now = (steady_6 * logprobs[((i_N) * size_C + i_C) * size_S + i_S]);
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    const auto steady_3 = dloss[0];
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_4 = (steady_3 * weight[i_C]);
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_1[i_S] * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
+    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+) {
+    if (S == 1) return backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const auto dloss_2 = dloss[0];
+    const auto dtarget_constant = dloss_2 * label_smoothing_minus_one;
+    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto dloss_2_times_weight_c = dloss_2 * weight[c];
+            const auto dtarget_constant_2 = dtarget_constant * weight[c];
+            each(S, [=](int64_t s) INLINE {
+                if constexpr (want_dlogits) sum_1_block[s] += dloss_2_times_weight_c
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C);
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant_2
+                        * logprobs[(n * C + c) * S + s];
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_1[s] = Real(sum_1_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            const auto dloss_2_times_weight_c = dloss_2 * weight[c];
+            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
+                dlogits[(n * C + c) * S + s] = dloss_2_times_weight_c * (label_smoothing_minus_one
+                        * target[(n * C + c) * S + s] - label_smoothing_over_C) - sum_1[s]
+                        * exp(logprobs[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int loss_and_dlogits_dtarget_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
+    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // loss, dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            const Real number_3 = Real((1.0 - label_smoothing));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                double sum_4_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                            sum_4_now += (weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_5 = log(sum_2_here);
-                    const auto steady_6 = sum_4_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5)) * ((number_3 * target[(i_N) * size_C + i_C]) + number_2));
-                            const Real dlogits_now = ((weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_6 * exp(((logits[(i_N) * size_C + i_C] - steady_4) - steady_5))));
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                            const Real dtarget_now = ((number_1 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{weight[c] * (label_smoothing_minus_one * target[n * C + c]
+                    - label_smoothing_over_C), logits[n * C + c]}};
+        });
+        const Real sum_4 = found.of[0];
+        const Real peak_1_raw = Real(found.of[1]);
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_peak_1_raw); });
+        const auto log_sum_2 = log(sum_2);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            if constexpr (want_dlogits) dlogits[n * C + c] = weight[c] * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C) - sum_4 * exp(logits[n * C + c]
+                    - zero_or_peak_1_raw - log_sum_2);
+            if constexpr (want_dtarget) dtarget[n * C + c] = label_smoothing_minus_one * weight[c]
+                    * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2);
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2)
+                    * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
+        });
+        loss[0] += -sum_3;
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int loss_and_dlogits_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return loss_and_dlogits_dtarget_without_S(logits, target, weight, loss, dlogits, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // loss, dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, dtarget, size_C, size_S, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            const Real number_3 = Real((1.0 - label_smoothing));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_4_memory(size_S, 0);
-            Real* __restrict sum_4 = sum_4_memory.entries;
-            Scratch<Real> sum_4_block_memory(size_S, 0);
-            Real* __restrict sum_4_block = sum_4_block_memory.entries;
-            Scratch<double> sum_4_total_memory(size_S, 0);
-            double* __restrict sum_4_total = sum_4_total_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                sum_4_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_4_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                                sum_4_block[i_S] += (steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                            }
-                        }
-                        add_block(sum_4_block_memory, sum_4_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_4[i_S] = Real(sum_4_total[i_S]);
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            const auto steady_5 = (number_1 * steady_4);
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += ((steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]))) * ((number_3 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
-                                const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))));
-                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                                const Real dtarget_now = (steady_5 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
-static int loss_and_dlogits_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int loss_and_dlogits_dtarget(
+    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
+    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // loss, dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            const Real number_3 = Real((1.0 - label_smoothing));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                double sum_4_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                            sum_4_now += (weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2));
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_5 = log(sum_2_here);
-                    const auto steady_6 = sum_4_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5)) * ((number_3 * target[(i_N) * size_C + i_C]) + number_2));
-                            const Real dlogits_now = ((weight[i_C] * ((number_1 * target[(i_N) * size_C + i_C]) - number_2)) - (steady_6 * exp(((logits[(i_N) * size_C + i_C] - steady_4) - steady_5))));
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    if (S == 1) return loss_and_dlogits_dtarget_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight, loss, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_4,
+            Real* sum_4_block, double* sum_4_total, Real* sum_2, Real* sum_2_block,
+            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        in_blocks(0, C, [=](int64_t c, Real* sum_4_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+                if constexpr (want_dlogits) sum_4_block[s] += weight_c * (label_smoothing_minus_one
+                        * target[(n * C + c) * S + s] - label_smoothing_over_C);
+            });
+        }, cleared(sum_4_block, sum_4_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_4[s] = Real(sum_4_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            const auto weight_c = weight[c];
+            const auto dtarget_constant = label_smoothing_minus_one * weight_c;
+            each(S, [=](int64_t s) INLINE {
+                sum_3_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s])) * (one_minus_label_smoothing * target[(n * C + c) * S + s]
+                        + label_smoothing_over_C);
+                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = weight_c
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C) - sum_4[s] * exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s]));
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant
+                        * (logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
+                        Real(0), peak_1_raw[s]) - log(sum_2[s]));
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
+    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
+EXPORTED(loss_and_dlogits_dtarget)
 
-extern "C" int loss_and_dlogits(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return loss_and_dlogits_without_S(logits, target, weight, loss, dlogits, size_C, size_N, size_S, label_smoothing, threads);
-    // loss, dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dlogits, size_C, size_S, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            const Real number_3 = Real((1.0 - label_smoothing));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_4_memory(size_S, 0);
-            Real* __restrict sum_4 = sum_4_memory.entries;
-            Scratch<Real> sum_4_block_memory(size_S, 0);
-            Real* __restrict sum_4_block = sum_4_block_memory.entries;
-            Scratch<double> sum_4_total_memory(size_S, 0);
-            double* __restrict sum_4_total = sum_4_total_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                sum_4_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_4_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                                sum_4_block[i_S] += (steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2));
-                            }
-                        }
-                        add_block(sum_4_block_memory, sum_4_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_4[i_S] = Real(sum_4_total[i_S]);
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += ((steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]))) * ((number_3 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
-                                const Real dlogits_now = ((steady_4 * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) - number_2)) - (sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))));
-                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
-static int loss_and_dtarget_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) {
-    // loss, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            const Real number_3 = Real((label_smoothing - 1.0));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_4));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_4 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_5 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += ((weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5)) * ((number_1 * target[(i_N) * size_C + i_C]) + number_2));
-                            const Real dtarget_now = ((number_3 * weight[i_C]) * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-}
-
-extern "C" int loss_and_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const int threads
-) try {
-    if (size_S == 1) return loss_and_dtarget_without_S(logits, target, weight, loss, dtarget, size_C, size_N, size_S, label_smoothing, threads);
-    // loss, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, weight, dtarget, size_C, size_S, label_smoothing, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 - label_smoothing));
-            const Real number_2 = Real((label_smoothing / double(size_C)));
-            const Real number_3 = Real((label_smoothing - 1.0));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            const auto steady_5 = (number_3 * steady_4);
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += ((steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]))) * ((number_1 * target[((i_N) * size_C + i_C) * size_S + i_S]) + number_2));
-                                const Real dtarget_now = (steady_5 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
 static int plain_forward_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
-    // logprobs, loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, logprobs, size_C, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_2 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real logprobs_now = ((logits[(i_N) * size_C + i_C] - steady_1) - steady_2);
-                            logprobs[(i_N) * size_C + i_C] = logprobs_now;
-                            sum_3_now += (logprobs_now * target[(i_N) * size_C + i_C]);
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_peak_1_raw); });
+        const auto log_sum_2 = log(sum_2);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
+            logprobs[n * C + c] = logprobs_now;
+            return logprobs_now * target[n * C + c];
+        });
+        loss[0] += -sum_3;
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(logits, target, logprobs, loss, size_C, size_N, size_S, threads);
-    // logprobs, loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, logprobs, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real logprobs_now = ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S]));
-                                logprobs[((i_N) * size_C + i_C) * size_S + i_S] = logprobs_now;
-                                sum_3_block[i_S] += (logprobs_now * target[((i_N) * size_C + i_C) * size_S + i_S]);
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
-static int plain_backward_of_dlogits_without_S(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real>
+static int plain_forward(
+    const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, dlogits, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += target[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = (dloss[0] * sum_1_here);
-                    const auto steady_2 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((steady_1 * exp(logprobs[(i_N) * size_C + i_C])) - (steady_2 * target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+    if (S == 1) return plain_forward_without_S<Real>(logits, target, logprobs, loss, C, N, S, threads);
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_2,
+            Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
+            double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real logprobs_now = logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s]);
+                logprobs[(n * C + c) * S + s] = logprobs_now;
+                sum_3_block[s] += logprobs_now * target[(n * C + c) * S + s];
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
+    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
+EXPORTED(plain_forward)
 
-extern "C" int plain_backward_of_dlogits(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_of_dlogits_without_S(dloss, logprobs, target, dlogits, size_C, size_N, size_S, threads);
-    // dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, dlogits, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    const auto steady_1 = dloss[0];
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((steady_1 * sum_1[i_S]) * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])) - (steady_1 * target[((i_N) * size_C + i_C) * size_S + i_S]));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int plain_backward_of_dtarget_without_S(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dtarget_now = (-(steady_1 * logprobs[(i_N) * size_C + i_C]));
-                        dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int plain_backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_of_dtarget_without_S(dloss, logprobs, dtarget, size_C, size_N, size_S, threads);
-    // dtarget
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, dtarget, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dtarget_now = (-(steady_1 * logprobs[((i_N) * size_C + i_C) * size_S + i_S]));
-                        dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_backward_without_S(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, dlogits, dtarget, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_1 = dloss[0];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += target[(i_N) * size_C + i_C];
-                            const Real dtarget_now = (-(steady_1 * logprobs[(i_N) * size_C + i_C]));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = (dloss[0] * sum_1_here);
-                    const auto steady_2 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits_now = ((steady_1 * exp(logprobs[(i_N) * size_C + i_C])) - (steady_2 * target[(i_N) * size_C + i_C]));
-                        dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const auto dloss_2 = dloss[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_2 * logprobs[n * C + c]);
+            return Several<Real, 1>{{target[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const auto dloss_2_times_sum_1 = dloss_2 * sum_1;
+        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
+            dlogits[n * C + c] = dloss_2_times_sum_1 * exp(logprobs[n * C + c]) - dloss_2
+                    * target[n * C + c];
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dloss,
-    const Real* __restrict logprobs,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dloss, logprobs, target, dlogits, dtarget, size_C, size_N, size_S, threads);
-    // dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logprobs, target, dlogits, dtarget, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_total_memory.fill(0);
-                {
-                    const auto steady_1 = dloss[0];
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                                const Real dtarget_now = (-(steady_1 * logprobs[((i_N) * size_C + i_C) * size_S + i_S]));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                {
-                    const auto steady_1 = dloss[0];
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits_now = (((steady_1 * sum_1[i_S]) * exp(logprobs[((i_N) * size_C + i_C) * size_S + i_S])) - (steady_1 * target[((i_N) * size_C + i_C) * size_S + i_S]));
-                            dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward(
+    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs, target, dlogits, dtarget, C, N, S, threads);
+    const auto dloss_2 = dloss[0];
+    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss_2
+                        * logprobs[(n * C + c) * S + s]);
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_1[s] = Real(sum_1_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
+                dlogits[(n * C + c) * S + s] = dloss_2 * sum_1[s]
+                        * exp(logprobs[(n * C + c) * S + s]) - dloss_2
+                        * target[(n * C + c) * S + s];
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_loss_and_dlogits_dtarget_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    // loss, dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                double sum_4_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                            sum_4_now += target[(i_N) * size_C + i_C];
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_2 = log(sum_2_here);
-                    const auto steady_3 = sum_4_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
-                            const Real dlogits_now = ((steady_3 * exp(((logits[(i_N) * size_C + i_C] - steady_1) - steady_2))) - target[(i_N) * size_C + i_C]);
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                            const Real dtarget_now = (-((logits[(i_N) * size_C + i_C] - steady_1) - steady_2));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{target[n * C + c], logits[n * C + c]}};
+        });
+        const Real sum_4 = found.of[0];
+        const Real peak_1_raw = Real(found.of[1]);
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_peak_1_raw); });
+        const auto log_sum_2 = log(sum_2);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            if constexpr (want_dlogits) dlogits[n * C + c] = sum_4 * exp(logits[n * C + c]
+                    - zero_or_peak_1_raw - log_sum_2) - target[n * C + c];
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(logits[n * C + c]
+                    - zero_or_peak_1_raw - log_sum_2);
+            return (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) * target[n * C + c];
+        });
+        loss[0] += -sum_3;
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int plain_loss_and_dlogits_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_loss_and_dlogits_dtarget_without_S(logits, target, loss, dlogits, dtarget, size_C, size_N, size_S, threads);
-    // loss, dlogits, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_4_memory(size_S, 0);
-            Real* __restrict sum_4 = sum_4_memory.entries;
-            Scratch<Real> sum_4_block_memory(size_S, 0);
-            Real* __restrict sum_4_block = sum_4_block_memory.entries;
-            Scratch<double> sum_4_total_memory(size_S, 0);
-            double* __restrict sum_4_total = sum_4_total_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                sum_4_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_4_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                                sum_4_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        add_block(sum_4_block_memory, sum_4_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_4[i_S] = Real(sum_4_total[i_S]);
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
-                                const Real dlogits_now = ((sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))) - target[((i_N) * size_C + i_C) * size_S + i_S]);
-                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                                const Real dtarget_now = (-((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
-static int plain_loss_and_dlogits_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_loss_and_dlogits_dtarget(
+    const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    // loss, dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                double sum_4_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now) reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                            peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                            peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                            sum_4_now += target[(i_N) * size_C + i_C];
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                const Real sum_4_here = Real(sum_4_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_2 = log(sum_2_here);
-                    const auto steady_3 = sum_4_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
-                            const Real dlogits_now = ((steady_3 * exp(((logits[(i_N) * size_C + i_C] - steady_1) - steady_2))) - target[(i_N) * size_C + i_C]);
-                            dlogits[(i_N) * size_C + i_C] = dlogits_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    if (S == 1) return plain_loss_and_dlogits_dtarget_without_S<Real, want_dlogits, want_dtarget>(logits, target, loss, dlogits, dtarget, C, N, S, threads);
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_4,
+            Real* sum_4_block, double* sum_4_total, Real* sum_2, Real* sum_2_block,
+            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
+        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+        in_blocks(0, C, [=](int64_t c, Real* sum_4_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+                if constexpr (want_dlogits) sum_4_block[s] += target[(n * C + c) * S + s];
+            });
+        }, cleared(sum_4_block, sum_4_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_4[s] = Real(sum_4_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_3_block[s] += (logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s])) * target[(n * C + c) * S + s];
+                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = sum_4[s]
+                        * exp(logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
+                        Real(0), peak_1_raw[s]) - log(sum_2[s])) - target[(n * C + c) * S + s];
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(logits[(n * C + c) * S + s]
+                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
+                        - log(sum_2[s]));
+            });
+        }, cleared(sum_3_block, sum_3_total, S));
+        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
+        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
+    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
+EXPORTED(plain_loss_and_dlogits_dtarget)
 
-extern "C" int plain_loss_and_dlogits(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    Real* __restrict dlogits,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_loss_and_dlogits_without_S(logits, target, loss, dlogits, size_C, size_N, size_S, threads);
-    // loss, dlogits
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_4_memory(size_S, 0);
-            Real* __restrict sum_4 = sum_4_memory.entries;
-            Scratch<Real> sum_4_block_memory(size_S, 0);
-            Real* __restrict sum_4_block = sum_4_block_memory.entries;
-            Scratch<double> sum_4_total_memory(size_S, 0);
-            double* __restrict sum_4_total = sum_4_total_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                sum_4_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_4_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                                sum_4_block[i_S] += target[((i_N) * size_C + i_C) * size_S + i_S];
-                            }
-                        }
-                        add_block(sum_4_block_memory, sum_4_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_4[i_S] = Real(sum_4_total[i_S]);
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
-                                const Real dlogits_now = ((sum_4[i_S] * exp(((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])))) - target[((i_N) * size_C + i_C) * size_S + i_S]);
-                                dlogits[((i_N) * size_C + i_C) * size_S + i_S] = dlogits_now;
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
-static int plain_loss_and_dtarget_without_S(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real>
+static int backward_of_dlogits(
+    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    // loss, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = logits[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += exp((logits[(i_N) * size_C + i_C] - steady_1));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    const auto steady_2 = log(sum_2_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += (((logits[(i_N) * size_C + i_C] - steady_1) - steady_2) * target[(i_N) * size_C + i_C]);
-                            const Real dtarget_now = (-((logits[(i_N) * size_C + i_C] - steady_1) - steady_2));
-                            dtarget[(i_N) * size_C + i_C] = dtarget_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                loss_part[0] += double((-sum_3_here));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
+    return backward<Real, true, false>(dloss, logprobs, target, weight, dlogits, nullptr, C, N, S,
+            label_smoothing, threads);
 }
+EXPORTED(backward_of_dlogits)
 
-extern "C" int plain_loss_and_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    Real* __restrict dtarget,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_loss_and_dtarget_without_S(logits, target, loss, dtarget, size_C, size_N, size_S, threads);
-    // loss, dtarget
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            Scratch<Real> peak_1_raw_memory(size_S, 0);
-            Real* __restrict peak_1_raw = peak_1_raw_memory.entries;
-            Scratch<Real> sum_2_memory(size_S, 0);
-            Real* __restrict sum_2 = sum_2_memory.entries;
-            Scratch<Real> sum_2_block_memory(size_S, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            Scratch<double> sum_2_total_memory(size_S, 0);
-            double* __restrict sum_2_total = sum_2_total_memory.entries;
-            Scratch<Real> sum_3_memory(size_S, 0);
-            Real* __restrict sum_3 = sum_3_memory.entries;
-            Scratch<Real> sum_3_block_memory(size_S, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            Scratch<double> sum_3_total_memory(size_S, 0);
-            double* __restrict sum_3_total = sum_3_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                peak_1_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            peak_1_raw[i_S] = larger(peak_1_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                sum_2_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_2_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_block[i_S] += exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])));
-                            }
-                        }
-                        add_block(sum_2_block_memory, sum_2_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_2[i_S] = Real(sum_2_total[i_S]);
-                }
-                sum_3_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_3_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_block[i_S] += (((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])) * target[((i_N) * size_C + i_C) * size_S + i_S]);
-                                const Real dtarget_now = (-((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose(((-peak_1_raw[i_S]) == Real(infinity)), Real(0), peak_1_raw[i_S])) - log(sum_2[i_S])));
-                                dtarget[((i_N) * size_C + i_C) * size_S + i_S] = dtarget_now;
-                            }
-                        }
-                        add_block(sum_3_block_memory, sum_3_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_3[i_S] = Real(sum_3_total[i_S]);
-                }
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-sum_3[i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dtarget,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+) {
+    return backward<Real, false, true>(dloss, logprobs, target, weight, nullptr, dtarget, C, N, S,
+            label_smoothing, threads);
+}
+EXPORTED(backward_of_dtarget)
 
+template <class Real>
+static int loss_and_dlogits(
+    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+) {
+    return loss_and_dlogits_dtarget<Real, true, false>(logits, target, weight, loss, dlogits,
+            nullptr, C, N, S, label_smoothing, threads);
+}
+EXPORTED(loss_and_dlogits)
+
+template <class Real>
+static int loss_and_dtarget(
+    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dtarget,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+) {
+    return loss_and_dlogits_dtarget<Real, false, true>(logits, target, weight, loss, nullptr,
+            dtarget, C, N, S, label_smoothing, threads);
+}
+EXPORTED(loss_and_dtarget)
+
+template <class Real>
+static int plain_backward_of_dlogits(
+    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, int64_t C,
+    int64_t N, int64_t S, int threads
+) {
+    return plain_backward<Real, true, false>(dloss, logprobs, target, dlogits, nullptr, C, N, S,
+            threads);
+}
+EXPORTED(plain_backward_of_dlogits)
+
+template <class Real>
+static int plain_backward_of_dtarget(
+    const Real* dloss, const Real* logprobs, const Real* target, Real* dtarget, int64_t C,
+    int64_t N, int64_t S, int threads
+) {
+    return plain_backward<Real, false, true>(dloss, logprobs, target, nullptr, dtarget, C, N, S,
+            threads);
+}
+EXPORTED(plain_backward_of_dtarget)
+
+template <class Real>
+static int plain_loss_and_dlogits(
+    const Real* logits, const Real* target, Real* loss, Real* dlogits, int64_t C, int64_t N,
+    int64_t S, int threads
+) {
+    return plain_loss_and_dlogits_dtarget<Real, true, false>(logits, target, loss, dlogits, nullptr,
+            C, N, S, threads);
+}
+EXPORTED(plain_loss_and_dlogits)
+
+template <class Real>
+static int plain_loss_and_dtarget(
+    const Real* logits, const Real* target, Real* loss, Real* dtarget, int64_t C, int64_t N,
+    int64_t S, int threads
+) {
+    return plain_loss_and_dlogits_dtarget<Real, false, true>(logits, target, loss, nullptr, dtarget,
+            C, N, S, threads);
+}
+EXPORTED(plain_loss_and_dtarget)

@@ -21,14 +21,14 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (5, 3, 1),
     "backward_of_dlogits": (5, 3, 1),
-    "backward_of_dtarget": (4, 3, 1),
+    "backward_of_dtarget": (5, 3, 1),
     "backward": (6, 3, 1),
     "loss_and_dlogits_dtarget": (6, 3, 1),
     "loss_and_dlogits": (5, 3, 1),
     "loss_and_dtarget": (5, 3, 1),
     "plain_forward": (4, 3, 0),
     "plain_backward_of_dlogits": (4, 3, 0),
-    "plain_backward_of_dtarget": (3, 3, 0),
+    "plain_backward_of_dtarget": (4, 3, 0),
     "plain_backward": (5, 3, 0),
     "plain_loss_and_dlogits_dtarget": (5, 3, 0),
     "plain_loss_and_dlogits": (4, 3, 0),
@@ -89,7 +89,13 @@ def _backward_of_dtarget(dloss, target, weight, logprobs, label_smoothing, needs
     dtarget = dloss.new_empty(N, C, S)
     _done = _run(
         "backward_of_dtarget",
-        (dloss.contiguous(), logprobs.contiguous(), weight.contiguous(), dtarget),
+        (
+            dloss.contiguous(),
+            logprobs.contiguous(),
+            target.contiguous(),
+            weight.contiguous(),
+            dtarget,
+        ),
         (C, N, S, label_smoothing),
     )
     if not _done:
@@ -228,7 +234,7 @@ def _plain_backward_of_dtarget(dloss, target, logprobs, needs):
     dtarget = dloss.new_empty(N, C, S)
     _done = _run(
         "plain_backward_of_dtarget",
-        (dloss.contiguous(), logprobs.contiguous(), dtarget),
+        (dloss.contiguous(), logprobs.contiguous(), target.contiguous(), dtarget),
         (C, N, S),
     )
     if not _done:

@@ -4,1657 +4,621 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logits,
-    const Real* __restrict weight,
-    Real* __restrict probs,
-    Real* __restrict losses_counted,
-    Real* __restrict counted_sum,
-    Real* __restrict log_z,
-    Real* __restrict excess_sum,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* probs, Real* losses_counted, Real* counted_sum, Real* log_z, Real* excess_sum, Real* loss,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, double z_weight, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // probs, losses_counted, counted_sum, sum_2, log_z, excess_sum, sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> counted_sum_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        Scratch<double> excess_sum_parts_memory(threads * 1, 0);
-        double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, losses_counted, log_z, size_C, label_smoothing, rows, counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const bool number_2 = (label_smoothing != 0.0);
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                const Real losses_counted_here = choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
-                losses_counted[i_N] = losses_counted_here;
-                counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
-                excess_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), Real(1), Real(0)));
-                Real logits_max_raw_now = -infinity;
-                int logits_max_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logits_max_raw_now) reduction(|:logits_max_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real logits_max_raw_value = logits[(i_N) * size_C + i_C];
-                        logits_max_raw_now = logits_max_raw_value > logits_max_raw_now ? logits_max_raw_value : logits_max_raw_now;
-                        logits_max_raw_unordered |= logits_max_raw_value != logits_max_raw_value;
-                    }
-                }
-                const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_added = 0;
-                {
-                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real exp_logits_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
-                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
-                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
-                        }
-                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
-                    }
-                }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
-                const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log(exp_logits_sum_scaled_here));
-                log_z[i_N] = log_z_here;
-                sum_3_part[0] += double(choose((labels_kept[i_N] != Real(0)), square(log_z_here), Real(0)));
-                double sum_1_added = 0;
-                {
-                    const auto steady_4 = exp_logits_sum_scaled_here;
-                    const auto steady_5 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
-                    const auto steady_6 = log(steady_4);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real probs_now = (exp_logits_shifted[i_C] / steady_4);
-                            probs[(i_N) * size_C + i_C] = probs_now;
-                            sum_1_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_5) - steady_6));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                sum_2_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (losses_counted_here * ((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_1_here), Real(0)), Real(0))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-        sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum, excess_sum, loss, z_weight, sum_2, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_4 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_2[0] / counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const bool label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n, double* counted_sum, double* sum_2, double* excess_sum,
+            double* sum_3, Real* exp_logits_shifted) INLINE {
+        const Real losses_counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]],
+                Real(0));
+        losses_counted[n] = losses_counted_now;
+        counted_sum[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+        excess_sum[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
+                Real(0), logits_max_raw);
+        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        const Real log_z_now = zero_or_logits_max_raw + log(exp_logits_sum_scaled);
+        log_z[n] = log_z_now;
+        sum_3[0] += choose(labels_kept[n] != Real(0), square(log_z_now), Real(0));
+        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
+            return weight[c] * (logits[n * C + c] - zero_or_logits_max_raw
+                    - log_exp_logits_sum_scaled);
+        });
+        sum_2[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), losses_counted_now
+                * (logits[n * C + labels[n]] - zero_or_logits_max_raw - log_exp_logits_sum_scaled),
+                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
+                label_smoothing_over_C * sum_1, Real(0)), Real(0));
+    }, Total(counted_sum, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1),
+            Kept<Real>(C));
+    loss[0] = sum_2[0] / counted_sum[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
     return DONE;
 }
 
-extern "C" int forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logits,
-    const Real* __restrict weight,
-    Real* __restrict probs,
-    Real* __restrict losses_counted,
-    Real* __restrict counted_sum,
-    Real* __restrict log_z,
-    Real* __restrict excess_sum,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(labels, labels_kept, logits, weight, probs, losses_counted, counted_sum, log_z, excess_sum, loss, size_C, size_N, size_S, label_smoothing, z_weight, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // probs, losses_counted, counted_sum, sum_2, log_z, excess_sum, sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> counted_sum_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        Scratch<double> excess_sum_parts_memory(threads * 1, 0);
-        double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, probs, losses_counted, log_z, size_C, size_S, label_smoothing, rows, counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const bool number_2 = (label_smoothing != 0.0);
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            Scratch<Real> logits_max_raw_memory(size_S, 0);
-            Real* __restrict logits_max_raw = logits_max_raw_memory.entries;
-            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
-            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
-            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                double counted_sum_added = 0;
-                double excess_sum_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real counted_sum_now = 0;
-                        Real excess_sum_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_now, excess_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real losses_counted_now = choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                            losses_counted[(i_N) * size_S + i_S] = losses_counted_now;
-                            counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                            excess_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0));
-                        }
-                        counted_sum_added += counted_sum_now;
-                        excess_sum_added += excess_sum_now;
-                    }
-                }
-                counted_sum_part[0] += counted_sum_added;
-                excess_sum_part[0] += excess_sum_added;
-                exp_logits_sum_scaled_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        exp_logits_sum_scaled_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
-                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
-                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
-                            }
-                        }
-                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
-                }
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                                probs[((i_N) * size_C + i_C) * size_S + i_S] = probs_now;
-                                sum_1_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S])));
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                double sum_3_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[i_S]));
-                            log_z[(i_N) * size_S + i_S] = log_z_now;
-                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                sum_3_part[0] += sum_3_added;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (losses_counted[(i_N) * size_S + i_S] * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_1[i_S]), Real(0)), Real(0)));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_added;
-            }
-            } FAILED(failed)
+template <class Real>
+static int forward(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* probs, Real* losses_counted, Real* counted_sum, Real* log_z, Real* excess_sum, Real* loss,
+    int64_t C, int64_t N, int64_t S, double label_smoothing, double z_weight, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(labels, labels_kept, logits, weight, probs, losses_counted, counted_sum, log_z, excess_sum, loss, C, N, S, label_smoothing, z_weight, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const bool label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum, double* sum_2,
+            double* excess_sum, double* sum_3, Real* logits_max_raw, Real* exp_logits_shifted,
+            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
+            double* exp_logits_sum_scaled_total, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-        sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum, excess_sum, loss, z_weight, sum_2, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_4 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_2[0] / counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            losses_counted[n * S + s] = choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]], Real(0));
+            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]], Real(0)), choose(labels_kept[n * S + s] != Real(0),
+                    Real(1), Real(0))}};
+        });
+        counted_sum[0] += found.of[0];
+        excess_sum[0] += found.of[1];
+        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        each(S, [=](int64_t s) INLINE {
+            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
+                        / exp_logits_sum_scaled[s];
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]) - log(exp_logits_sum_scaled[s]));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        sum_3[0] += sum(S, [=](int64_t s) INLINE {
+            const Real log_z_now = choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) + log(exp_logits_sum_scaled[s]);
+            log_z[n * S + s] = log_z_now;
+            return choose(labels_kept[n * S + s] != Real(0), square(log_z_now), Real(0));
+        });
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
+            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
+                    losses_counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
+                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) - log(exp_logits_sum_scaled[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
+        });
+    }, Total(counted_sum, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1), Kept<Real>(S),
+            Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_2[0] / counted_sum[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict counted_sum,
-    const Real* __restrict dloss,
-    const Real* __restrict excess_sum,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict log_z,
-    const Real* __restrict losses_counted,
-    const Real* __restrict probs,
-    const Real* __restrict weight,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
+    const Real* counted_sum, const Real* dloss, const Real* excess_sum, const int64_t* labels,
+    const Real* labels_kept, const Real* log_z, const Real* losses_counted, const Real* probs,
+    const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    double z_weight, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += weight[i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum, dloss, excess_sum, labels, labels_kept, log_z, losses_counted, probs, weight, dlogits_, size_C, label_smoothing, z_weight, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(label_smoothing);
-            const Real number_2 = Real((1.0 - label_smoothing));
-            const Real number_3 = Real((2.0 * z_weight));
-            const Real number_4 = Real((label_smoothing / double(size_C)));
-            const Real number_5 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_6 = (labels_kept[i_N] != Real(0));
-                    const auto steady_7 = dloss[0];
-                    const auto steady_8 = (((((number_1 * sum_1[0]) / Real(size_C)) / counted_sum[0]) + ((number_2 / counted_sum[0]) * losses_counted[i_N])) + ((number_3 / excess_sum[0]) * log_z[i_N]));
-                    const auto steady_9 = (number_4 / counted_sum[0]);
-                    const auto steady_10 = labels[i_N];
-                    const auto steady_11 = choose(steady_6, (((steady_7 * number_5) / counted_sum[0]) * losses_counted[i_N]), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = (choose(steady_6, (steady_7 * ((steady_8 * probs[(i_N) * size_C + i_C]) - (steady_9 * weight[i_C]))), Real(0)) + choose((i_C == steady_10), steady_11, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_1, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const auto dloss_2 = dloss[0];
+    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C) / counted_sum[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum[0];
+    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum[0];
+    const auto dlogits_constant_5 = dloss_2 * label_smoothing_minus_one / counted_sum[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_kept_n_is_not_zero = labels_kept[n] != Real(0);
+        const auto dlogits_constant_6 = dlogits_constant + dlogits_constant_2 * losses_counted[n]
+                + dlogits_constant_3 * log_z[n];
+        const auto labels_n = labels[n];
+        const auto dlogits_constant_7 = choose(labels_kept_n_is_not_zero, dlogits_constant_5
+                * losses_counted[n], Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = choose(labels_kept_n_is_not_zero, dloss_2 * (dlogits_constant_6
+                    * probs[n * C + c] - dlogits_constant_4 * weight[c]), Real(0))
+                    + choose(c == labels_n, dlogits_constant_7, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict counted_sum,
-    const Real* __restrict dloss,
-    const Real* __restrict excess_sum,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict log_z,
-    const Real* __restrict losses_counted,
-    const Real* __restrict probs,
-    const Real* __restrict weight,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(counted_sum, dloss, excess_sum, labels, labels_kept, log_z, losses_counted, probs, weight, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += weight[i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum, dloss, excess_sum, labels, labels_kept, log_z, losses_counted, probs, weight, dlogits_, size_C, size_S, label_smoothing, z_weight, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(label_smoothing);
-            const Real number_2 = Real((1.0 - label_smoothing));
-            const Real number_3 = Real((2.0 * z_weight));
-            const Real number_4 = Real((label_smoothing / double(size_C)));
-            const Real number_5 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_6 = dloss[0];
-                    const auto steady_7 = (((number_1 * sum_1[0]) / Real(size_C)) / counted_sum[0]);
-                    const auto steady_8 = (number_2 / counted_sum[0]);
-                    const auto steady_9 = (number_3 / excess_sum[0]);
-                    const auto steady_10 = ((number_4 / counted_sum[0]) * weight[i_C]);
-                    const auto steady_11 = ((steady_6 * number_5) / counted_sum[0]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_6 * ((((steady_7 + (steady_8 * losses_counted[(i_N) * size_S + i_S])) + (steady_9 * log_z[(i_N) * size_S + i_S])) * probs[((i_N) * size_C + i_C) * size_S + i_S]) - steady_10)), Real(0)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_11 * losses_counted[(i_N) * size_S + i_S]), Real(0)), Real(0)));
-                        dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* counted_sum, const Real* dloss, const Real* excess_sum, const int64_t* labels,
+    const Real* labels_kept, const Real* log_z, const Real* losses_counted, const Real* probs,
+    const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    double z_weight, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(counted_sum, dloss, excess_sum, labels, labels_kept, log_z, losses_counted, probs, weight, dlogits_, C, N, S, label_smoothing, z_weight, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_1, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const auto dloss_2 = dloss[0];
+    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C) / counted_sum[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum[0];
+    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum[0];
+    const auto dlogits_constant_5 = dloss_2 * label_smoothing_minus_one / counted_sum[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto dlogits_constant_6 = dlogits_constant_4 * weight[c];
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), dloss_2
+                    * ((dlogits_constant + dlogits_constant_2 * losses_counted[n * S + s]
+                    + dlogits_constant_3 * log_z[n * S + s]) * probs[(n * C + c) * S + s]
+                    - dlogits_constant_6), Real(0)) + choose(c == labels[n * S + s],
+                    choose(labels_kept[n * S + s] != Real(0), dlogits_constant_5
+                    * losses_counted[n * S + s], Real(0)), Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int loss_and_dlogits_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logits,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    double z_weight, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_4_memory(1);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    Scratch<Real> exp_logits_shifted_memory(size_N * size_C);
-    Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-    Scratch<Real> exp_logits_sum_scaled_memory(size_N);
-    Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-    Scratch<Real> counted_sum_memory(1);
-    Real* __restrict counted_sum = counted_sum_memory.entries;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> log_z_memory(size_N);
-    Real* __restrict log_z = log_z_memory.entries;
-    Scratch<Real> excess_sum_memory(1);
-    Real* __restrict excess_sum = excess_sum_memory.entries;
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_4
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_4_parts_memory(threads * 1, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_4_part = sum_4_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_added = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_4_now += weight[i_C];
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                sum_4_part[0] += sum_4_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, 1, sum_4);
-    }
-    // exp_logits_shifted, exp_logits_sum_scaled, counted_sum, sum_2, log_z, excess_sum, sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> counted_sum_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        Scratch<double> excess_sum_parts_memory(threads * 1, 0);
-        double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, log_z, rows, counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const bool number_2 = (label_smoothing != 0.0);
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                counted_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)));
-                excess_sum_part[0] += double(choose((labels_kept[i_N] != Real(0)), Real(1), Real(0)));
-                Real logits_max_raw_now = -infinity;
-                int logits_max_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logits_max_raw_now) reduction(|:logits_max_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real logits_max_raw_value = logits[(i_N) * size_C + i_C];
-                        logits_max_raw_now = logits_max_raw_value > logits_max_raw_now ? logits_max_raw_value : logits_max_raw_now;
-                        logits_max_raw_unordered |= logits_max_raw_value != logits_max_raw_value;
-                    }
-                }
-                const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_added = 0;
-                {
-                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real exp_logits_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
-                            exp_logits_shifted[(i_N) * size_C + i_C] = exp_logits_shifted_now;
-                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
-                        }
-                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
-                    }
-                }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
-                exp_logits_sum_scaled[i_N] = exp_logits_sum_scaled_here;
-                const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log(exp_logits_sum_scaled_here));
-                log_z[i_N] = log_z_here;
-                sum_3_part[0] += double(choose((labels_kept[i_N] != Real(0)), square(log_z_here), Real(0)));
-                double sum_1_added = 0;
-                {
-                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
-                    const auto steady_5 = log(exp_logits_sum_scaled_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (weight[i_C] * ((logits[(i_N) * size_C + i_C] - steady_4) - steady_5));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                sum_2_part[0] += double(((number_1 * choose((labels_kept[i_N] != Real(0)), (choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0)) * ((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log(exp_logits_sum_scaled_here))), Real(0))) - choose(number_2, choose((labels_kept[i_N] != Real(0)), (number_3 * sum_1_here), Real(0)), Real(0))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-        sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, z_weight, counted_sum, sum_2, excess_sum, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_4 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_2[0] / counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, label_smoothing, z_weight, sum_4, exp_logits_shifted, exp_logits_sum_scaled, counted_sum, log_z, excess_sum, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_5 = Real(label_smoothing);
-            const Real number_6 = Real((1.0 - label_smoothing));
-            const Real number_7 = Real((2.0 * z_weight));
-            const Real number_8 = Real((label_smoothing / double(size_C)));
-            const Real number_9 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_6 = (labels_kept[i_N] != Real(0));
-                    const auto steady_7 = (((((number_5 * sum_4[0]) / Real(size_C)) / counted_sum[0]) + ((number_6 / counted_sum[0]) * choose(steady_6, weight[labels[i_N]], Real(0)))) + ((number_7 / excess_sum[0]) * log_z[i_N]));
-                    const auto steady_8 = exp_logits_sum_scaled[i_N];
-                    const auto steady_9 = (number_8 / counted_sum[0]);
-                    const auto steady_10 = labels[i_N];
-                    const auto steady_11 = choose(steady_6, ((number_9 / counted_sum[0]) * choose(steady_6, weight[steady_10], Real(0))), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = (choose(steady_6, ((steady_7 * (exp_logits_shifted[(i_N) * size_C + i_C] / steady_8)) - (steady_9 * weight[i_C])), Real(0)) + choose((i_C == steady_10), steady_11, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    Real* exp_logits_shifted = scratch.of<Real>(N * C);
+    Real* exp_logits_sum_scaled = scratch.of<Real>(N);
+    Real* counted_sum = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* log_z = scratch.of<Real>(N);
+    Real* excess_sum = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
+        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_4, 1));
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const bool label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n, double* counted_sum, double* sum_2, double* excess_sum,
+            double* sum_3) INLINE {
+        counted_sum[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+        excess_sum[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
+                Real(0), logits_max_raw);
+        const Real exp_logits_sum_scaled_now = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
+            exp_logits_shifted[n * C + c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        exp_logits_sum_scaled[n] = exp_logits_sum_scaled_now;
+        const Real log_z_now = zero_or_logits_max_raw + log(exp_logits_sum_scaled_now);
+        log_z[n] = log_z_now;
+        sum_3[0] += choose(labels_kept[n] != Real(0), square(log_z_now), Real(0));
+        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled_now);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            return weight[c] * (logits[n * C + c] - zero_or_logits_max_raw
+                    - log_exp_logits_sum_scaled);
+        });
+        sum_2[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
+                choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0))
+                * (logits[n * C + labels[n]] - zero_or_logits_max_raw - log_exp_logits_sum_scaled),
+                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
+                label_smoothing_over_C * sum_1, Real(0)), Real(0));
+    }, Total(counted_sum, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1));
+    loss[0] = sum_2[0] / counted_sum[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / counted_sum[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum[0];
+    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum[0];
+    const auto dlogits_constant_5 = label_smoothing_minus_one / counted_sum[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_kept_n_is_not_zero = labels_kept[n] != Real(0);
+        const auto dlogits_constant_6 = dlogits_constant + dlogits_constant_2
+                * choose(labels_kept_n_is_not_zero, weight[labels[n]], Real(0)) + dlogits_constant_3
+                * log_z[n];
+        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
+        const auto labels_n = labels[n];
+        const auto dlogits_constant_7 = choose(labels_kept_n_is_not_zero, dlogits_constant_5
+                * choose(labels_kept_n_is_not_zero, weight[labels_n], Real(0)), Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = choose(labels_kept_n_is_not_zero, dlogits_constant_6
+                    * (exp_logits_shifted[n * C + c] / exp_logits_sum_scaled_n) - dlogits_constant_4
+                    * weight[c], Real(0)) + choose(c == labels_n, dlogits_constant_7, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int loss_and_dlogits(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logits,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double label_smoothing,
-    const double z_weight,
-    const int threads
-) try {
-    if (size_S == 1) return loss_and_dlogits_without_S(labels, labels_kept, logits, weight, loss, dlogits_, size_C, size_N, size_S, label_smoothing, z_weight, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_4_memory(1);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    Scratch<Real> exp_logits_shifted_memory(size_N * size_C * size_S);
-    Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-    Scratch<Real> exp_logits_sum_scaled_memory(size_N * size_S);
-    Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-    Scratch<Real> counted_sum_memory(1);
-    Real* __restrict counted_sum = counted_sum_memory.entries;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> log_z_memory(size_N * size_S);
-    Real* __restrict log_z = log_z_memory.entries;
-    Scratch<Real> excess_sum_memory(1);
-    Real* __restrict excess_sum = excess_sum_memory.entries;
-    Scratch<Real> sum_3_memory(1);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_4
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_C + tile - 1) / tile);
-        const int64_t work = size_C;
-        Scratch<double> sum_4_parts_memory(threads * 1, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(weight, size_C, rows, sum_4_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_4_part = sum_4_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_C = (row) * tile;
-                const int64_t last_C = smaller_size(first_C + tile, size_C);
-                double sum_4_added = 0;
-                {
-                    for (int64_t block = first_C; block < last_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_C);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_4_now += weight[i_C];
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                sum_4_part[0] += sum_4_added;
-            }
-            } FAILED(failed)
+template <class Real>
+static int loss_and_dlogits(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    double z_weight, int threads
+) {
+    if (S == 1) return loss_and_dlogits_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_, C, N, S, label_smoothing, z_weight, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    Real* exp_logits_shifted = scratch.of<Real>(N * C * S);
+    Real* exp_logits_sum_scaled = scratch.of<Real>(N * S);
+    Real* counted_sum = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* log_z = scratch.of<Real>(N * S);
+    Real* excess_sum = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
+        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_4, 1));
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const bool label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum, double* sum_2,
+            double* excess_sum, double* sum_3, Real* logits_max_raw,
+            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, 1, sum_4);
-    }
-    // exp_logits_shifted, exp_logits_sum_scaled, counted_sum, sum_2, log_z, excess_sum, sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> counted_sum_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_parts = counted_sum_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        Scratch<double> excess_sum_parts_memory(threads * 1, 0);
-        double* __restrict excess_sum_parts = excess_sum_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * 1, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logits, weight, size_C, size_S, label_smoothing, exp_logits_shifted, exp_logits_sum_scaled, log_z, rows, counted_sum_parts, sum_2_parts, excess_sum_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((label_smoothing - 1.0));
-            const bool number_2 = (label_smoothing != 0.0);
-            const Real number_3 = Real((label_smoothing / double(size_C)));
-            double* __restrict counted_sum_part = counted_sum_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            double* __restrict excess_sum_part = excess_sum_parts + thread * 1;
-            double* __restrict sum_3_part = sum_3_parts + thread * 1;
-            Scratch<Real> logits_max_raw_memory(size_S, 0);
-            Real* __restrict logits_max_raw = logits_max_raw_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
-            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
-            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
-            Scratch<Real> sum_1_memory(size_S, 0);
-            Real* __restrict sum_1 = sum_1_memory.entries;
-            Scratch<Real> sum_1_block_memory(size_S, 0);
-            Real* __restrict sum_1_block = sum_1_block_memory.entries;
-            Scratch<double> sum_1_total_memory(size_S, 0);
-            double* __restrict sum_1_total = sum_1_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                double counted_sum_added = 0;
-                double excess_sum_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real counted_sum_now = 0;
-                        Real excess_sum_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_now, excess_sum_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            counted_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                            excess_sum_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), Real(1), Real(0));
-                        }
-                        counted_sum_added += counted_sum_now;
-                        excess_sum_added += excess_sum_now;
-                    }
-                }
-                counted_sum_part[0] += counted_sum_added;
-                excess_sum_part[0] += excess_sum_added;
-                exp_logits_sum_scaled_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        exp_logits_sum_scaled_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
-                                exp_logits_shifted[((i_N) * size_C + i_C) * size_S + i_S] = exp_logits_shifted_now;
-                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
-                            }
-                        }
-                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        exp_logits_sum_scaled[(i_N) * size_S + i_S] = Real(exp_logits_sum_scaled_total[i_S]);
-                }
-                sum_1_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        sum_1_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const auto steady_4 = weight[i_C];
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_block[i_S] += (steady_4 * ((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S])));
-                            }
-                        }
-                        add_block(sum_1_block_memory, sum_1_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        sum_1[i_S] = Real(sum_1_total[i_S]);
-                }
-                double sum_3_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log(exp_logits_sum_scaled[(i_N) * size_S + i_S]));
-                            log_z[(i_N) * size_S + i_S] = log_z_now;
-                            sum_3_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), square(log_z_now), Real(0));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                sum_3_part[0] += sum_3_added;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += ((number_1 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)) * ((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log(exp_logits_sum_scaled[(i_N) * size_S + i_S]))), Real(0))) - choose(number_2, choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (number_3 * sum_1[i_S]), Real(0)), Real(0)));
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                sum_2_part[0] += sum_2_added;
-            }
-            } FAILED(failed)
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]], Real(0)), choose(labels_kept[n * S + s] != Real(0),
+                    Real(1), Real(0))}};
+        });
+        counted_sum[0] += found.of[0];
+        excess_sum[0] += found.of[1];
+        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]));
+                exp_logits_shifted[(n * C + c) * S + s] = exp_logits_shifted_now;
+                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        each(S, [=](int64_t s) INLINE {
+            exp_logits_sum_scaled[n * S + s] = Real(exp_logits_sum_scaled_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]) - log(exp_logits_sum_scaled[n * S + s]));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        sum_3[0] += sum(S, [=](int64_t s) INLINE {
+            const Real log_z_now = choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) + log(exp_logits_sum_scaled[n * S + s]);
+            log_z[n * S + s] = log_z_now;
+            return choose(labels_kept[n * S + s] != Real(0), square(log_z_now), Real(0));
+        });
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
+            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
+                    choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
+                    * (logits[(n * C + (labels[n * S + s])) * S + s]
+                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) - log(exp_logits_sum_scaled[n * S + s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
+        });
+    }, Total(counted_sum, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_2[0] / counted_sum[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / counted_sum[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum[0];
+    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum[0];
+    const auto dlogits_constant_5 = label_smoothing_minus_one / counted_sum[0];
+    rows(N, C * N * S, threads, [=](int64_t n) INLINE {
+        for (int64_t c = 0; c < C; ++c) {
+            const auto dlogits_constant_6 = dlogits_constant_4 * weight[c];
+            each(S, [=](int64_t s) INLINE {
+                dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
+                        (dlogits_constant + dlogits_constant_2
+                        * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
+                        Real(0)) + dlogits_constant_3 * log_z[n * S + s])
+                        * (exp_logits_shifted[(n * C + c) * S + s]
+                        / exp_logits_sum_scaled[n * S + s]) - dlogits_constant_6, Real(0))
+                        + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
+                        dlogits_constant_5 * choose(labels_kept[n * S + s] != Real(0),
+                        weight[labels[n * S + s]], Real(0)), Real(0)), Real(0));
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_parts, threads, 1, counted_sum);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-        sum_of_parts(excess_sum_parts, threads, 1, excess_sum);
-        sum_of_parts(sum_3_parts, threads, 1, sum_3);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, z_weight, counted_sum, sum_2, excess_sum, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_4 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_2[0] / counted_sum[0]) + ((sum_3[0] / excess_sum[0]) * number_4));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogits_, size_C, size_S, label_smoothing, z_weight, sum_4, exp_logits_shifted, exp_logits_sum_scaled, counted_sum, log_z, excess_sum, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_5 = Real(label_smoothing);
-            const Real number_6 = Real((1.0 - label_smoothing));
-            const Real number_7 = Real((2.0 * z_weight));
-            const Real number_8 = Real((label_smoothing / double(size_C)));
-            const Real number_9 = Real((label_smoothing - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_6 = (((number_5 * sum_4[0]) / Real(size_C)) / counted_sum[0]);
-                    const auto steady_7 = (number_6 / counted_sum[0]);
-                    const auto steady_8 = (number_7 / excess_sum[0]);
-                    const auto steady_9 = (number_8 / counted_sum[0]);
-                    const auto steady_10 = (number_9 / counted_sum[0]);
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const auto steady_11 = (steady_9 * weight[i_C]);
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits__now = (choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), ((((steady_6 + (steady_7 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0)))) + (steady_8 * log_z[(i_N) * size_S + i_S])) * (exp_logits_shifted[((i_N) * size_C + i_C) * size_S + i_S] / exp_logits_sum_scaled[(i_N) * size_S + i_S])) - steady_11), Real(0)) + choose((i_C == labels[(i_N) * size_S + i_S]), choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_10 * choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))), Real(0)), Real(0)));
-                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dlogits)
 
+template <class Real>
 static int plain_forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict probs,
-    Real* __restrict log_z,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
+    const int64_t* labels, const Real* logits, Real* probs, Real* log_z, Real* loss, int64_t C,
+    int64_t N, int64_t S, double z_weight, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    // probs, sum_1, log_z, sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, log_z, size_C, rows, sum_1_parts, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real logits_max_raw_now = -infinity;
-                int logits_max_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logits_max_raw_now) reduction(|:logits_max_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real logits_max_raw_value = logits[(i_N) * size_C + i_C];
-                        logits_max_raw_now = logits_max_raw_value > logits_max_raw_now ? logits_max_raw_value : logits_max_raw_now;
-                        logits_max_raw_unordered |= logits_max_raw_value != logits_max_raw_value;
-                    }
-                }
-                const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_added = 0;
-                {
-                    const auto steady_1 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real exp_logits_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_1));
-                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
-                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
-                        }
-                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
-                    }
-                }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
-                const Real log_exp_logits_sum_scaled_here = log(exp_logits_sum_scaled_here);
-                sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
-                const Real log_z_here = (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here);
-                log_z[i_N] = log_z_here;
-                sum_2_part[0] += double(square(log_z_here));
-                {
-                    const auto steady_1 = exp_logits_sum_scaled_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real probs_now = (exp_logits_shifted[i_C] / steady_1);
-                        probs[(i_N) * size_C + i_C] = probs_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, z_weight, sum_1, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(1)) + (((sum_2[0] / Real(size_N)) / Real(1)) * number_1));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1, double* sum_2,
+            Real* exp_logits_shifted) INLINE {
+        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
+                Real(0), logits_max_raw);
+        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        const Real log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        sum_1[0] += -(logits[n * C + labels[n]] - zero_or_logits_max_raw
+                - log_exp_logits_sum_scaled);
+        const Real log_z_now = zero_or_logits_max_raw + log_exp_logits_sum_scaled;
+        log_z[n] = log_z_now;
+        sum_2[0] += square(log_z_now);
+        each(C, [=](int64_t c) INLINE {
+            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
+        });
+    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(C));
+    loss[0] = sum_1[0] / Real(N) / Real(1) + sum_2[0] / Real(N) / Real(1) * Real(z_weight);
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict probs,
-    Real* __restrict log_z,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(labels, logits, probs, log_z, loss, size_C, size_N, size_S, z_weight, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    // probs, sum_1, log_z, sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, log_z, size_C, size_S, rows, sum_1_parts, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            Scratch<Real> logits_max_raw_memory(size_S, 0);
-            Real* __restrict logits_max_raw = logits_max_raw_memory.entries;
-            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
-            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
-            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                exp_logits_sum_scaled_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        exp_logits_sum_scaled_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
-                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
-                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
-                            }
-                        }
-                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
-                }
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real probs_now = (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S]);
-                            probs[((i_N) * size_C + i_C) * size_S + i_S] = probs_now;
-                        }
-                    }
-                }
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_exp_logits_sum_scaled_now = log(exp_logits_sum_scaled[i_S]);
-                            sum_1_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log_exp_logits_sum_scaled_now));
-                            const Real log_z_now = (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled_now);
-                            log_z[(i_N) * size_S + i_S] = log_z_now;
-                            sum_2_now += square(log_z_now);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-                sum_2_part[0] += sum_2_added;
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_forward(
+    const int64_t* labels, const Real* logits, Real* probs, Real* log_z, Real* loss, int64_t C,
+    int64_t N, int64_t S, double z_weight, int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(labels, logits, probs, log_z, loss, C, N, S, z_weight, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_1, double* sum_2, Real* logits_max_raw,
+            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
+            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
+        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, z_weight, sum_1, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(size_S)) + (((sum_2[0] / Real(size_N)) / Real(size_S)) * number_1));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
+        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        each(S, [=](int64_t s) INLINE {
+            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
+                        / exp_logits_sum_scaled[s];
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            const Real log_exp_logits_sum_scaled = log(exp_logits_sum_scaled[s]);
+            const Real log_z_now = choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) + log_exp_logits_sum_scaled;
+            log_z[n * S + s] = log_z_now;
+            return Several<Real, 2>{{-(logits[(n * C + (labels[n * S + s])) * S + s]
+                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) - log_exp_logits_sum_scaled), square(log_z_now)}};
+        });
+        sum_1[0] += found.of[0];
+        sum_2[0] += found.of[1];
+    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_1[0] / Real(N) / Real(S) + sum_2[0] / Real(N) / Real(S) * Real(z_weight);
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict log_z,
-    const Real* __restrict probs,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
+    const Real* dloss, const int64_t* labels, const Real* log_z, const Real* probs, Real* dlogits_,
+    int64_t C, int64_t N, int64_t S, double z_weight, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, log_z, probs, dlogits_, size_C, size_N, z_weight, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((2.0 * z_weight));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = (((dloss[0] / Real(size_N)) / Real(1)) * ((number_1 * log_z[i_N]) + Real(1)));
-                    const auto steady_3 = labels[i_N];
-                    const auto steady_4 = (-((dloss[0] / Real(size_N)) / Real(1)));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_2 * probs[(i_N) * size_C + i_C]) + choose((i_C == steady_3), steady_4, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
+    const auto minus_dloss_over_N_over_one = -dloss_over_N_over_one;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlogits_constant = dloss_over_N_over_one * (two_times_z_weight * log_z[n]
+                + Real(1));
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dlogits_constant * probs[n * C + c] + choose(c == labels_n,
+                    minus_dloss_over_N_over_one, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict log_z,
-    const Real* __restrict probs,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dloss, labels, log_z, probs, dlogits_, size_C, size_N, size_S, z_weight, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // dlogits_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, log_z, probs, dlogits_, size_C, size_N, size_S, z_weight, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((2.0 * z_weight));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / Real(size_S));
-                    const auto steady_3 = (-steady_2);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogits__now = (((steady_2 * ((number_1 * log_z[(i_N) * size_S + i_S]) + Real(1))) * probs[((i_N) * size_C + i_C) * size_S + i_S]) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_3, Real(0)));
-                        dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dloss, const int64_t* labels, const Real* log_z, const Real* probs, Real* dlogits_,
+    int64_t C, int64_t N, int64_t S, double z_weight, int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, log_z, probs, dlogits_, C, N, S, z_weight, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const auto dloss_over_N_over_S = dloss[0] / Real(N) / Real(S);
+    const auto minus_dloss_over_N_over_S = -dloss_over_N_over_S;
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = dloss_over_N_over_S * (two_times_z_weight
+                    * log_z[n * S + s] + Real(1)) * probs[(n * C + c) * S + s]
+                    + choose(c == labels[n * S + s], minus_dloss_over_N_over_S, Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real>
 static int plain_loss_and_dlogits_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict dlogits_,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
+    int64_t S, double z_weight, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    // sum_1, sum_2, dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, z_weight, rows, sum_1_parts, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_N)) / 1.0));
-            const Real number_2 = Real((2.0 * z_weight));
-            const Real number_3 = Real((-((1.0 / double(size_N)) / 1.0)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            Scratch<Real> exp_logits_shifted_memory(size_C, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real logits_max_raw_now = -infinity;
-                int logits_max_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logits_max_raw_now) reduction(|:logits_max_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real logits_max_raw_value = logits[(i_N) * size_C + i_C];
-                        logits_max_raw_now = logits_max_raw_value > logits_max_raw_now ? logits_max_raw_value : logits_max_raw_now;
-                        logits_max_raw_unordered |= logits_max_raw_value != logits_max_raw_value;
-                    }
-                }
-                const Real logits_max_raw_here = unless(logits_max_raw_unordered, logits_max_raw_now);
-                double exp_logits_sum_scaled_added = 0;
-                {
-                    const auto steady_4 = choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real exp_logits_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:exp_logits_sum_scaled_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_logits_shifted_now = exp((logits[(i_N) * size_C + i_C] - steady_4));
-                            exp_logits_shifted[i_C] = exp_logits_shifted_now;
-                            exp_logits_sum_scaled_now += exp_logits_shifted_now;
-                        }
-                        exp_logits_sum_scaled_added += exp_logits_sum_scaled_now;
-                    }
-                }
-                const Real exp_logits_sum_scaled_here = Real(exp_logits_sum_scaled_added);
-                const Real log_exp_logits_sum_scaled_here = log(exp_logits_sum_scaled_here);
-                sum_1_part[0] += double((-((logits[(i_N) * size_C + labels[i_N]] - choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here)) - log_exp_logits_sum_scaled_here)));
-                sum_2_part[0] += double(square((choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here)));
-                {
-                    const auto steady_4 = (number_1 * ((number_2 * (choose((absolute(logits_max_raw_here) == Real(infinity)), Real(0), logits_max_raw_here) + log_exp_logits_sum_scaled_here)) + Real(1)));
-                    const auto steady_5 = exp_logits_sum_scaled_here;
-                    const auto steady_6 = labels[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_4 * (exp_logits_shifted[i_C] / steady_5)) + choose((i_C == steady_6), number_3, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, z_weight, sum_1, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_4 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(1)) + (((sum_2[0] / Real(size_N)) / Real(1)) * number_4));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real one_over_N_over_one = 1.0 / double(N) / 1.0;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real minus_one_over_N_over_one = -(1.0 / double(N) / 1.0);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1, double* sum_2,
+            Real* exp_logits_shifted) INLINE {
+        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
+                Real(0), logits_max_raw);
+        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        const Real log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        sum_1[0] += -(logits[n * C + labels[n]] - zero_or_logits_max_raw
+                - log_exp_logits_sum_scaled);
+        sum_2[0] += square(zero_or_logits_max_raw + log_exp_logits_sum_scaled);
+        const auto dlogits_constant = one_over_N_over_one * (two_times_z_weight
+                * (zero_or_logits_max_raw + log_exp_logits_sum_scaled) + Real(1));
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dlogits_constant * (exp_logits_shifted[c] / exp_logits_sum_scaled)
+                    + choose(c == labels_n, minus_one_over_N_over_one, Real(0));
+        });
+    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(C));
+    loss[0] = sum_1[0] / Real(N) / Real(1) + sum_2[0] / Real(N) / Real(1) * Real(z_weight);
     return DONE;
 }
 
-extern "C" int plain_loss_and_dlogits(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict dlogits_,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double z_weight,
-    const int threads
-) try {
-    if (size_S == 1) return plain_loss_and_dlogits_without_S(labels, logits, dlogits_, loss, size_C, size_N, size_S, z_weight, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    Scratch<Real> sum_2_memory(1);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    // sum_1, sum_2, dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        Scratch<double> sum_2_parts_memory(threads * 1, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, size_S, z_weight, rows, sum_1_parts, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / double(size_N)) / double(size_S)));
-            const Real number_2 = Real((2.0 * z_weight));
-            const Real number_3 = Real((-((1.0 / double(size_N)) / double(size_S))));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            double* __restrict sum_2_part = sum_2_parts + thread * 1;
-            Scratch<Real> logits_max_raw_memory(size_S, 0);
-            Real* __restrict logits_max_raw = logits_max_raw_memory.entries;
-            Scratch<Real> exp_logits_shifted_memory(size_C * size_S, 0);
-            Real* __restrict exp_logits_shifted = exp_logits_shifted_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled = exp_logits_sum_scaled_memory.entries;
-            Scratch<Real> exp_logits_sum_scaled_block_memory(size_S, 0);
-            Real* __restrict exp_logits_sum_scaled_block = exp_logits_sum_scaled_block_memory.entries;
-            Scratch<double> exp_logits_sum_scaled_total_memory(size_S, 0);
-            double* __restrict exp_logits_sum_scaled_total = exp_logits_sum_scaled_total_memory.entries;
-            Scratch<Real> log_exp_logits_sum_scaled_memory(size_S, 0);
-            Real* __restrict log_exp_logits_sum_scaled = log_exp_logits_sum_scaled_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                logits_max_raw_memory.fill(-infinity);
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            logits_max_raw[i_S] = larger(logits_max_raw[i_S], logits[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                    }
-                }
-                exp_logits_sum_scaled_total_memory.fill(0);
-                {
-                    for (int64_t block = 0; block < size_C; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_C);
-                        exp_logits_sum_scaled_block_memory.fill(0);
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            #pragma omp simd
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                const Real exp_logits_shifted_now = exp((logits[((i_N) * size_C + i_C) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])));
-                                exp_logits_shifted[(i_C) * size_S + i_S] = exp_logits_shifted_now;
-                                exp_logits_sum_scaled_block[i_S] += exp_logits_shifted_now;
-                            }
-                        }
-                        add_block(exp_logits_sum_scaled_block_memory, exp_logits_sum_scaled_total);
-                    }
-                }
-                {
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S)
-                        exp_logits_sum_scaled[i_S] = Real(exp_logits_sum_scaled_total[i_S]);
-                }
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real log_exp_logits_sum_scaled_now = log(exp_logits_sum_scaled[i_S]);
-                            log_exp_logits_sum_scaled[i_S] = log_exp_logits_sum_scaled_now;
-                            sum_1_now += (-((logits[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S] - choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S])) - log_exp_logits_sum_scaled_now));
-                            sum_2_now += square((choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled_now));
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-                sum_2_part[0] += sum_2_added;
-                {
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dlogits__now = (((number_1 * ((number_2 * (choose((absolute(logits_max_raw[i_S]) == Real(infinity)), Real(0), logits_max_raw[i_S]) + log_exp_logits_sum_scaled[i_S])) + Real(1))) * (exp_logits_shifted[(i_C) * size_S + i_S] / exp_logits_sum_scaled[i_S])) + choose((i_C == labels[(i_N) * size_S + i_S]), number_3, Real(0)));
-                            dlogits_[((i_N) * size_C + i_C) * size_S + i_S] = dlogits__now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_loss_and_dlogits(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
+    int64_t S, double z_weight, int threads
+) {
+    if (S == 1) return plain_loss_and_dlogits_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, z_weight, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real one_over_N_over_S = 1.0 / double(N) / double(S);
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real minus_one_over_N_over_S = -(1.0 / double(N) / double(S));
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_1, double* sum_2, Real* logits_max_raw,
+            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
+            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total,
+            Real* log_exp_logits_sum_scaled) INLINE {
+        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-        sum_of_parts(sum_2_parts, threads, 1, sum_2);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, z_weight, sum_1, sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_4 = Real(z_weight);
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (((sum_1[0] / Real(size_N)) / Real(size_S)) + (((sum_2[0] / Real(size_N)) / Real(size_S)) * number_4));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
+        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        each(S, [=](int64_t s) INLINE {
+            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+        });
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            const Real log_exp_logits_sum_scaled_now = log(exp_logits_sum_scaled[s]);
+            log_exp_logits_sum_scaled[s] = log_exp_logits_sum_scaled_now;
+            return Several<Real, 2>{{-(logits[(n * C + (labels[n * S + s])) * S + s]
+                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) - log_exp_logits_sum_scaled_now),
+                    square(choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                    logits_max_raw[s]) + log_exp_logits_sum_scaled_now)}};
+        });
+        sum_1[0] += found.of[0];
+        sum_2[0] += found.of[1];
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                dlogits_[(n * C + c) * S + s] = one_over_N_over_S * (two_times_z_weight
+                        * (choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
+                        logits_max_raw[s]) + log_exp_logits_sum_scaled[s]) + Real(1))
+                        * (exp_logits_shifted[c * S + s] / exp_logits_sum_scaled[s])
+                        + choose(c == labels[n * S + s], minus_one_over_N_over_S, Real(0));
+            });
         }
-        if (failed) return NO_MEMORY;
-    }
+    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S));
+    loss[0] = sum_1[0] / Real(N) / Real(S) + sum_2[0] / Real(N) / Real(S) * Real(z_weight);
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_loss_and_dlogits)

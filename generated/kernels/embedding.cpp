@@ -4,44 +4,15 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const int64_t* __restrict index,
-    const Real* __restrict table,
-    Real* __restrict y,
-    const int64_t size_E,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) try {
-    if (!in_range(index, size_N, size_V)) return OUT_OF_RANGE;
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_E * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(index, table, y, size_E, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = index[i_N];
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real y_now = table[(steady_1) * size_E + i_E];
-                        y[(i_N) * size_E + i_E] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const int64_t* index, const Real* table, Real* y, int64_t E, int64_t N, int64_t V, int threads
+) {
+    if (!in_range(index, N, V)) return OUT_OF_RANGE;
+    rows(N, E * N, threads, [=](int64_t n) INLINE {
+        const auto index_n = index[n];
+        each(E, [=](int64_t e) INLINE { y[n * E + e] = table[index_n * E + e]; });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(forward)

@@ -4,87 +4,30 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict probs,
-    Real* __restrict uncertainty,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // uncertainty
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(probs, uncertainty, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += choose((absolute(probs[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(probs[(i_N) * size_C + i_C]) * probs[(i_N) * size_C + i_C]));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real uncertainty_here = (-sum_1_here);
-                uncertainty[i_N] = uncertainty_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* probs, Real* uncertainty, int64_t C, int64_t N, int threads) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            return choose(absolute(probs[n * C + c]) <= Real(0), Real(0), log(probs[n * C + c])
+                    * probs[n * C + c]);
+        });
+        uncertainty[n] = -sum_1;
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict duncertainty,
-    const Real* __restrict probs,
-    Real* __restrict dprobs,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dprobs
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(duncertainty, probs, dprobs, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = duncertainty[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dprobs_now = (-choose((absolute(probs[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(probs[(i_N) * size_C + i_C]) + Real(1)))));
-                        dprobs[(i_N) * size_C + i_C] = dprobs_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* duncertainty, const Real* probs, Real* dprobs, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto duncertainty_n = duncertainty[n];
+        each(C, [=](int64_t c) INLINE {
+            dprobs[n * C + c] = -choose(absolute(probs[n * C + c]) <= Real(0), Real(0),
+                    duncertainty_n * (log(probs[n * C + c]) + Real(1)));
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward)

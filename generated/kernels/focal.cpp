@@ -4,510 +4,143 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, size_N, alpha, gamma, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(gamma);
-            const bool number_2 = (alpha >= 0.0);
-            const Real number_3 = Real(alpha);
-            const Real number_4 = Real((1.0 - alpha));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            sum_1_now += ((pow((Real(1) - ((probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* logits, const Real* target, Real* loss, int64_t N, double alpha, double gamma,
+    int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const bool number_constant = alpha >= 0.0;
+    const Real one_minus_alpha = 1.0 - alpha;
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
+            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
+                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
+                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
+                    - log1p(exp(-absolute(logits[n])))) * target[n] - (Real(1) - target[n])
+                    * (larger(logits[n], Real(0)) + log1p(exp(-absolute(logits[n])))));
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dlogits(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    // dlogits
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, size_N, alpha, gamma, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const bool number_1 = (alpha >= 0.0);
-            const Real number_2 = Real(alpha);
-            const Real number_3 = Real((1.0 - alpha));
-            const Real number_4 = Real(gamma);
-            const Real number_5 = Real((gamma - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_6 = (dloss[0] / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                        const Real losses_term_now = ((Real(1) - (probs_now * target[i_N])) - ((Real(1) - probs_now) * (Real(1) - target[i_N])));
-                        const Real dlogits_now = ((choose(number_1, ((number_2 * target[i_N]) + (number_3 * (Real(1) - target[i_N]))), Real(1)) * steady_6) * (((((number_4 * ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))))) * pow(losses_term_now, number_5)) * (Real(1) - (Real(2) * target[i_N]))) * (probs_now * (Real(1) - probs_now))) + (pow(losses_term_now, number_4) * ((probs_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs_now))))));
-                        dlogits[i_N] = dlogits_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t N, double alpha, double gamma, int threads
+) {
+    const Real gamma_minus_one = gamma - 1.0;
+    const bool number_constant = alpha >= 0.0;
+    const Real one_minus_alpha = 1.0 - alpha;
+    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
+    const auto dloss_over_N = dloss[0] / Real(N);
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
+        const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
+                - log1p(exp(-absolute(logits[n]))));
+        const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
+                - target[n]);
+        const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
+        const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
+        if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
+                + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss_over_N * (Real(gamma)
+                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs
+                * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs * (Real(1) - target[n])
+                - target[n] * (Real(1) - probs)));
+        if constexpr (want_dtarget) dtarget[n] = dloss_over_N * (choose(number_constant, Real(alpha)
+                * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
+                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
+                - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
+                * power_gamma_losses_term_2));
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dtarget, size_N, alpha, gamma, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(gamma);
-            const bool number_2 = (alpha >= 0.0);
-            const Real number_3 = Real(alpha);
-            const Real number_4 = Real((1.0 - alpha));
-            const Real number_5 = Real((gamma - 1.0));
-            const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_7 = (dloss[0] / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                        const Real entropies_now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
-                        const Real losses_term_now = ((Real(1) - (probs_now * target[i_N])) - ((Real(1) - probs_now) * (Real(1) - target[i_N])));
-                        const Real power_gamma_losses_term_2_now = pow(losses_term_now, number_1);
-                        const Real dtarget_now = (steady_7 * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * entropies_now) * pow(losses_term_now, number_5)) * (Real(1) - (Real(2) * probs_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (entropies_now * power_gamma_losses_term_2_now))));
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int loss_and_dlogits_dtarget(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t N,
+    double alpha, double gamma, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const bool number_constant = alpha >= 0.0;
+    const Real one_minus_alpha = 1.0 - alpha;
+    const Real gamma_minus_one = gamma - 1.0;
+    const Real one_over_N = 1.0 / double(N);
+    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
+            const Real probs_ = Real(1) / (Real(1) + exp(-logits[n]));
+            const Real entropies_ = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
+                    - log1p(exp(-absolute(logits[n]))));
+            const Real losses_term = Real(1) - probs_ * target[n] - (Real(1) - probs_) * (Real(1)
+                    - target[n]);
+            const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
+            const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
+            if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
+                    + one_minus_alpha * (Real(1) - target[n]), Real(1)) * one_over_N * (Real(gamma)
+                    * entropies_ * power_gamma_losses_term * (Real(1) - Real(2) * target[n])
+                    * (probs_ * (Real(1) - probs_)) + power_gamma_losses_term_2 * (probs_ * (Real(1)
+                    - target[n]) - target[n] * (Real(1) - probs_)));
+            if constexpr (want_dtarget) dtarget[n] = one_over_N * (choose(number_constant,
+                    Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
+                    * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
+                    * probs_) - power_gamma_losses_term_2 * logits[n]) + number_constant_2
+                    * (entropies_ * power_gamma_losses_term_2));
+            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
+                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
+                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
+                    - log1p(exp(-absolute(logits[n])))) * target[n] - (Real(1) - target[n])
+                    * (larger(logits[n], Real(0)) + log1p(exp(-absolute(logits[n])))));
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dlogits_dtarget)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    // dlogits, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(gamma);
-            const Real number_2 = Real((gamma - 1.0));
-            const bool number_3 = (alpha >= 0.0);
-            const Real number_4 = Real(alpha);
-            const Real number_5 = Real((1.0 - alpha));
-            const Real number_6 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_7 = (dloss[0] / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                        const Real entropies_now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
-                        const Real losses_term_now = ((Real(1) - (probs_now * target[i_N])) - ((Real(1) - probs_now) * (Real(1) - target[i_N])));
-                        const Real power_gamma_losses_term_2_now = pow(losses_term_now, number_1);
-                        const Real power_gamma_losses_term_now = pow(losses_term_now, number_2);
-                        const Real dlogits_now = ((choose(number_3, ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))), Real(1)) * steady_7) * (((((number_1 * entropies_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (probs_now * (Real(1) - probs_now))) + (power_gamma_losses_term_2_now * ((probs_now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs_now))))));
-                        dlogits[i_N] = dlogits_now;
-                        const Real dtarget_now = (steady_7 * ((choose(number_3, ((number_4 * target[i_N]) + (number_5 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * entropies_now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * probs_now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_6 * (entropies_now * power_gamma_losses_term_2_now))));
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dlogits(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t N,
+    double alpha, double gamma, int threads
+) {
+    return backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, N, alpha, gamma,
+            threads);
+}
+EXPORTED(backward_of_dlogits)
 
-extern "C" int loss_and_dlogits_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, dtarget, size_N, alpha, gamma, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(gamma);
-            const bool number_2 = (alpha >= 0.0);
-            const Real number_3 = Real(alpha);
-            const Real number_4 = Real((1.0 - alpha));
-            const Real number_5 = Real((gamma - 1.0));
-            const Real number_6 = Real((1.0 / double(size_N)));
-            const Real number_7 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            sum_1_now += ((pow((Real(1) - ((probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
-                            const Real probs__now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            const Real entropies__now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
-                            const Real losses_term_now = ((Real(1) - (probs__now * target[i_N])) - ((Real(1) - probs__now) * (Real(1) - target[i_N])));
-                            const Real power_gamma_losses_term_2_now = pow(losses_term_now, number_1);
-                            const Real power_gamma_losses_term_now = pow(losses_term_now, number_5);
-                            const Real dlogits_now = ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * number_6) * (((((number_1 * entropies__now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * target[i_N]))) * (probs__now * (Real(1) - probs__now))) + (power_gamma_losses_term_2_now * ((probs__now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs__now))))));
-                            dlogits[i_N] = dlogits_now;
-                            const Real dtarget_now = (number_6 * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * entropies__now) * power_gamma_losses_term_now) * (Real(1) - (Real(2) * probs__now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_7 * (entropies__now * power_gamma_losses_term_2_now))));
-                            dtarget[i_N] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t N,
+    double alpha, double gamma, int threads
+) {
+    return backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, N, alpha, gamma,
+            threads);
+}
+EXPORTED(backward_of_dtarget)
 
-extern "C" int loss_and_dlogits(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dlogits,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dlogits, size_N, alpha, gamma, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(gamma);
-            const bool number_2 = (alpha >= 0.0);
-            const Real number_3 = Real(alpha);
-            const Real number_4 = Real((1.0 - alpha));
-            const Real number_5 = Real((1.0 / double(size_N)));
-            const Real number_6 = Real((gamma - 1.0));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            sum_1_now += ((pow((Real(1) - ((probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
-                            const Real probs__now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            const Real losses_term_now = ((Real(1) - (probs__now * target[i_N])) - ((Real(1) - probs__now) * (Real(1) - target[i_N])));
-                            const Real dlogits_now = ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * number_5) * (((((number_1 * ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))))) * pow(losses_term_now, number_6)) * (Real(1) - (Real(2) * target[i_N]))) * (probs__now * (Real(1) - probs__now))) + (pow(losses_term_now, number_1) * ((probs__now * (Real(1) - target[i_N])) - (target[i_N] * (Real(1) - probs__now))))));
-                            dlogits[i_N] = dlogits_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dlogits(
+    const Real* logits, const Real* target, Real* dlogits, Real* loss, int64_t N, double alpha,
+    double gamma, int threads
+) {
+    return loss_and_dlogits_dtarget<Real, true, false>(logits, target, dlogits, nullptr, loss, N,
+            alpha, gamma, threads);
+}
+EXPORTED(loss_and_dlogits)
 
-extern "C" int loss_and_dtarget(
-    const Real* __restrict logits,
-    const Real* __restrict target,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const double alpha,
-    const double gamma,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(logits, target, dtarget, size_N, alpha, gamma, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(gamma);
-            const bool number_2 = (alpha >= 0.0);
-            const Real number_3 = Real(alpha);
-            const Real number_4 = Real((1.0 - alpha));
-            const Real number_5 = Real((1.0 / double(size_N)));
-            const Real number_6 = Real((gamma - 1.0));
-            const Real number_7 = Real(((alpha >= 0.0) ? ((2.0 * alpha) - 1.0) : 0.0));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            const Real probs_now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            sum_1_now += ((pow((Real(1) - ((probs_now * target[i_N]) + ((Real(1) - target[i_N]) * (Real(1) - probs_now)))), number_1) * choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1))) * (-(((smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))) * target[i_N]) - ((Real(1) - target[i_N]) * (larger(logits[i_N], Real(0)) + log1p(exp((-absolute(logits[i_N])))))))));
-                            const Real probs__now = (Real(1) / (Real(1) + exp((-logits[i_N]))));
-                            const Real entropies__now = ((logits[i_N] * (Real(1) - target[i_N])) - (smaller(logits[i_N], Real(0)) - log1p(exp((-absolute(logits[i_N]))))));
-                            const Real losses_term_now = ((Real(1) - (probs__now * target[i_N])) - ((Real(1) - probs__now) * (Real(1) - target[i_N])));
-                            const Real power_gamma_losses_term_2_now = pow(losses_term_now, number_1);
-                            const Real dtarget_now = (number_5 * ((choose(number_2, ((number_3 * target[i_N]) + (number_4 * (Real(1) - target[i_N]))), Real(1)) * ((((number_1 * entropies__now) * pow(losses_term_now, number_6)) * (Real(1) - (Real(2) * probs__now))) - (power_gamma_losses_term_2_now * logits[i_N]))) + (number_7 * (entropies__now * power_gamma_losses_term_2_now))));
-                            dtarget[i_N] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int loss_and_dtarget(
+    const Real* logits, const Real* target, Real* dtarget, Real* loss, int64_t N, double alpha,
+    double gamma, int threads
+) {
+    return loss_and_dlogits_dtarget<Real, false, true>(logits, target, nullptr, dtarget, loss, N,
+            alpha, gamma, threads);
+}
+EXPORTED(loss_and_dtarget)

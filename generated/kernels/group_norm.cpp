@@ -4,1885 +4,530 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
-    // inv_std, xhat, y
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_K, size_groups, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += x[((i_N) * size_groups + i_G) * size_K + i_K];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_2_now += (x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_3_now += square(((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(1)) + number_1)));
-                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real xhat_now = (steady_2 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4));
-                        xhat[((i_N) * size_groups + i_G) * size_K + i_K] = xhat_now;
-                        const Real y_now = ((gain[(i_G) * size_K + i_K] * xhat_now) + bias[(i_G) * size_K + i_K]);
-                        y[((i_N) * size_groups + i_G) * size_K + i_K] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
+        const Real mean = sum_1 / Real(K) / Real(1);
+        const Real sum_2 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
+                - mean; });
+        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
+        const Real sum_3 = sum(K, [=](int64_t k) INLINE {
+            return square(x[(n * groups + g) * K + k] - mean - sum_2_over_K_over_one);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(1) + Real(eps));
+        inv_std[n * groups + g] = inv_std_now;
+        each(K, [=](int64_t k) INLINE {
+            const Real xhat_now = inv_std_now * (x[(n * groups + g) * K + k] - mean
+                    - sum_2_over_K_over_one);
+            xhat[(n * groups + g) * K + k] = xhat_now;
+            y[(n * groups + g) * K + k] = gain[g * K + k] * xhat_now + bias[g * K + k];
+        });
+    });
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(bias, gain, x, inv_std, xhat, y, size_K, size_N, size_S, size_groups, eps, threads);
-    // inv_std, xhat, y
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_K, size_S, size_groups, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_1_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_1_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_now += (x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2);
-                            }
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_3_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_3_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_now += square(((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3));
-                            }
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(size_S)) + number_1)));
-                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const auto steady_5 = gain[(i_G) * size_K + i_K];
-                        const auto steady_6 = bias[(i_G) * size_K + i_K];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real xhat_now = (steady_2 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4));
-                            xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = xhat_now;
-                            const Real y_now = ((steady_5 * xhat_now) + steady_6);
-                            y[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = y_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, K, N, S, groups, eps, threads);
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        double sum_1_total = 0;
+        for (int64_t k = 0; k < K; ++k) {
+            sum_1_total += sum(S,
+                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s]; });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real mean = sum_1 / Real(K) / Real(S);
+        double sum_2_total = 0;
+        for (int64_t k = 0; k < K; ++k) {
+            sum_2_total += sum(S,
+                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s] - mean; });
+        }
+        const Real sum_2 = sum_2_total;
+        double sum_3_total = 0;
+        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            sum_3_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[((n * groups + g) * K + k) * S + s] - mean - sum_2_over_K_over_S);
+            });
+        }
+        const Real sum_3 = sum_3_total;
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(S) + Real(eps));
+        inv_std[n * groups + g] = inv_std_now;
+        for (int64_t k = 0; k < K; ++k) {
+            const auto gain_gk = gain[g * K + k];
+            const auto bias_gk = bias[g * K + k];
+            each(S, [=](int64_t s) INLINE {
+                const Real xhat_now = inv_std_now * (x[((n * groups + g) * K + k) * S + s] - mean
+                        - sum_2_over_K_over_S);
+                xhat[((n * groups + g) * K + k) * S + s] = xhat_now;
+                y[((n * groups + g) * K + k) * S + s] = gain_gk * xhat_now + bias_gk;
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
+    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, dx, sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * (dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
-                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * xhat[((i_N) * size_groups + i_G) * size_K + i_K]));
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * xhat[((i_N) * size_groups + i_G) * size_K + i_K])) - steady_3));
-                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(groups * K);
+    rows(N * groups, groups * K * N, threads, [=](int64_t row, double* dbias,
+            double* sum_3) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        const auto found = reduced<Real, 2, false>(K, [=](int64_t k) INLINE {
+            dbias[g * K + k] += dy[(n * groups + g) * K + k];
+            sum_3[g * K + k] += dy[(n * groups + g) * K + k] * xhat[(n * groups + g) * K + k];
+            return Several<Real, 2>{{gain[g * K + k] * (dy[(n * groups + g) * K + k]
+                    * xhat[(n * groups + g) * K + k]), gain[g * K + k]
+                    * dy[(n * groups + g) * K + k]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
+        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
+        each(K, [=](int64_t k) INLINE {
+            dx[(n * groups + g) * K + k] = inv_std_ng * (gain[g * K + k]
+                    * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one
+                    * xhat[(n * groups + g) * K + k] - sum_2_over_K_over_one);
+        });
+    }, Total(dbias, groups * K), Total(sum_3, groups * K));
+    entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
+        dgain[g * K + k] = sum_3[g * K + k];
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dy, gain, inv_std, xhat, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads);
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, dx, sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
-            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
-            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
-            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                sum_dy_xhat_total_memory.fill(0);
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        sum_dy_xhat_block_memory.fill(0);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            const auto steady_1 = gain[(i_G) * size_K + i_K];
-                            Real sum_dy_xhat_inner = 0;
-                            Real dbias_inner = 0;
-                            #pragma omp simd reduction(+:sum_dy_xhat_inner, dbias_inner, sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                                dbias_inner += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                                sum_2_now += (steady_1 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                            }
-                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
-                            dbias_part[(i_G) * size_K + i_K] += double(dbias_inner);
-                        }
-                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                {
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
-                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
-                            sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat[i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const auto steady_4 = gain[(i_G) * size_K + i_K];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * (((steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * xhat[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S])) - steady_3));
-                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
+    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S, groups, threads);
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(groups * K);
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
+            Real* sum_dy_xhat, Real* sum_dy_xhat_block, double* sum_dy_xhat_total) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        double sum_2_total = 0;
+        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_dy_xhat_block) INLINE {
+            const auto gain_gk = gain[g * K + k];
+            const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
+                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s]
+                        * xhat[((n * groups + g) * K + k) * S + s],
+                        dy[((n * groups + g) * K + k) * S + s], gain_gk
+                        * dy[((n * groups + g) * K + k) * S + s]}};
+            });
+            sum_dy_xhat_block[k] += found.of[0];
+            dbias[g * K + k] += found.of[1];
+            sum_2_total += found.of[2];
+        }, cleared(sum_dy_xhat_block, sum_dy_xhat_total, K));
+        const Real sum_2 = sum_2_total;
+        each(K, [=](int64_t k) INLINE { sum_dy_xhat[k] = Real(sum_dy_xhat_total[k]); });
+        const Real sum_1 = sum(K, [=](int64_t k) INLINE {
+            sum_3[g * K + k] += sum_dy_xhat[k];
+            return gain[g * K + k] * sum_dy_xhat[k];
+        });
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
+        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            const auto gain_gk = gain[g * K + k];
+            each(S, [=](int64_t s) INLINE {
+                dx[((n * groups + g) * K + k) * S + s] = inv_std_ng * (gain_gk
+                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S
+                        * xhat[((n * groups + g) * K + k) * S + s] - sum_2_over_K_over_S);
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    }, Total(dbias, groups * K), Total(sum_3, groups * K), Kept<Real>(K), Kept<Real>(K),
+            Kept<double>(K));
+    entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
+        dgain[g * K + k] = sum_3[g * K + k];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int lean_forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_K, size_groups, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += x[((i_N) * size_groups + i_G) * size_K + i_K];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
-                mean[(i_N) * size_groups + i_G] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_2_now += (x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_3_now += square(((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(1)) + number_1)));
-                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real y_now = ((gain[(i_G) * size_K + i_K] * (steady_2 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4))) + bias[(i_G) * size_K + i_K]);
-                        y[((i_N) * size_groups + i_G) * size_K + i_K] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
+        const Real mean_now = sum_1 / Real(K) / Real(1);
+        mean[n * groups + g] = mean_now;
+        const Real sum_2_now = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
+                - mean_now; });
+        sum_2[n * groups + g] = sum_2_now;
+        const auto sum_2_over_K_over_one = sum_2_now / Real(K) / Real(1);
+        const Real sum_3 = sum(K, [=](int64_t k) INLINE {
+            return square(x[(n * groups + g) * K + k] - mean_now - sum_2_over_K_over_one);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(1) + Real(eps));
+        inv_std[n * groups + g] = inv_std_now;
+        each(K, [=](int64_t k) INLINE {
+            y[(n * groups + g) * K + k] = gain[g * K + k] * (inv_std_now
+                    * (x[(n * groups + g) * K + k] - mean_now - sum_2_over_K_over_one))
+                    + bias[g * K + k];
+        });
+    });
     return DONE;
 }
 
-extern "C" int lean_forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return lean_forward_without_S(bias, gain, x, mean, sum_2, inv_std, y, size_K, size_N, size_S, size_groups, eps, threads);
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_K, size_S, size_groups, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_1_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_1_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
-                mean[(i_N) * size_groups + i_G] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_now += (x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2);
-                            }
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_3_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_3_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_now += square(((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3));
-                            }
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(size_S)) + number_1)));
-                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const auto steady_5 = gain[(i_G) * size_K + i_K];
-                        const auto steady_6 = bias[(i_G) * size_K + i_K];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real y_now = ((steady_5 * (steady_2 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4))) + steady_6);
-                            y[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = y_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dx_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
+template <class Real>
+static int lean_forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
-    // dx
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_groups, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * (dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3))));
-                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
-                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4)))) - steady_5));
-                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
+    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, K, N, S, groups, eps, threads);
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        double sum_1_total = 0;
+        for (int64_t k = 0; k < K; ++k) {
+            sum_1_total += sum(S,
+                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s]; });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real mean_now = sum_1 / Real(K) / Real(S);
+        mean[n * groups + g] = mean_now;
+        double sum_2_total = 0;
+        for (int64_t k = 0; k < K; ++k) {
+            sum_2_total += sum(S, [=](int64_t s) INLINE {
+                return x[((n * groups + g) * K + k) * S + s] - mean_now;
+            });
+        }
+        const Real sum_2_now = sum_2_total;
+        sum_2[n * groups + g] = sum_2_now;
+        double sum_3_total = 0;
+        const auto sum_2_over_K_over_S = sum_2_now / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            sum_3_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[((n * groups + g) * K + k) * S + s] - mean_now
+                        - sum_2_over_K_over_S);
+            });
+        }
+        const Real sum_3 = sum_3_total;
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(S) + Real(eps));
+        inv_std[n * groups + g] = inv_std_now;
+        for (int64_t k = 0; k < K; ++k) {
+            const auto gain_gk = gain[g * K + k];
+            const auto bias_gk = bias[g * K + k];
+            each(S, [=](int64_t s) INLINE {
+                y[((n * groups + g) * K + k) * S + s] = gain_gk * (inv_std_now
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_now - sum_2_over_K_over_S))
+                        + bias_gk;
+            });
+        }
+    });
     return DONE;
 }
+EXPORTED(lean_forward)
 
-extern "C" int lean_backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dx_without_S(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_N, size_S, size_groups, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_S, size_groups, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
-            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
-            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
-            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                sum_dy_xhat_total_memory.fill(0);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        sum_dy_xhat_block_memory.fill(0);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            const auto steady_4 = gain[(i_G) * size_K + i_K];
-                            Real sum_dy_xhat_inner = 0;
-                            #pragma omp simd reduction(+:sum_dy_xhat_inner, sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
-                                sum_2_now += (steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                            }
-                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
-                        }
-                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                {
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
-                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
-                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const auto steady_6 = gain[(i_G) * size_K + i_K];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * (((steady_6 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4)))) - steady_5));
-                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dgain_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_groups, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        #pragma omp simd
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3))));
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dgain_without_S(dy, inv_std, mean, sum_2_, x, dgain, size_K, size_N, size_S, size_groups, threads);
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // sum_3
-    {
-        const int64_t rows = size_N * size_groups * size_K;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_S, size_groups, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_K = row % size_K;
-                const int64_t i_G = (row / size_K) % size_groups;
-                const int64_t i_N = ((row / size_K) / size_groups);
-                double sum_dy_xhat_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
-                        }
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dbias_without_S(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    // dbias
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_groups, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        #pragma omp simd
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dbias_without_S(dy, dbias, size_K, size_N, size_S, size_groups, threads);
-    // dbias
-    {
-        const int64_t rows = size_N * size_groups * size_K;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_K, size_S, size_groups, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_K = row % size_K;
-                const int64_t i_G = (row / size_K) % size_groups;
-                const int64_t i_N = ((row / size_K) / size_groups);
-                double dbias_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                        }
-                        dbias_added += dbias_now;
-                    }
-                }
-                dbias_part[(i_G) * size_K + i_K] += dbias_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dgain_dbias_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dbias,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) {
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        #pragma omp simd
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                            sum_3_part[(i_G) * size_K + i_K] += double((dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3))));
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dbias,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dgain_dbias_without_S(dy, inv_std, mean, sum_2_, x, dbias, dgain, size_K, size_N, size_S, size_groups, threads);
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, sum_3
-    {
-        const int64_t rows = size_N * size_groups * size_K;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_K = row % size_K;
-                const int64_t i_G = (row / size_K) % size_groups;
-                const int64_t i_N = ((row / size_K) / size_groups);
-                double sum_dy_xhat_added = 0;
-                double dbias_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_xhat_now = 0;
-                        Real dbias_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_xhat_now, dbias_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_xhat_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
-                            dbias_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                        }
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                        dbias_added += dbias_now;
-                    }
-                }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                dbias_part[(i_G) * size_K + i_K] += dbias_added;
-                sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int lean_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    int64_t groups, int threads
 ) {
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, dx, sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            const Real sum_dy_xhat_now = (dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3)));
-                            dbias_part[(i_G) * size_K + i_K] += double(dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat_now);
-                            sum_2_now += (gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]);
-                            sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat_now);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
-                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dx_now = (steady_1 * (((gain[(i_G) * size_K + i_K] * dy[((i_N) * size_groups + i_G) * size_K + i_K]) - (steady_2 * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4)))) - steady_5));
-                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(groups * K);
+    rows(N * groups, groups * K * N, threads, [=](int64_t row, double* dbias,
+            double* sum_3) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto mean_ng = mean[n * groups + g];
+        const auto sum_2__ng_over_K_over_one = sum_2_[n * groups + g] / Real(K) / Real(1);
+        const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
+            const Real sum_dy_xhat = dy[(n * groups + g) * K + k] * (inv_std_ng
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one));
+            if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
+            if constexpr (want_dgain) sum_3[g * K + k] += sum_dy_xhat;
+            return Several<Real, 2>{{gain[g * K + k] * sum_dy_xhat, gain[g * K + k]
+                    * dy[(n * groups + g) * K + k]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
+        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
+        each(want_dx ? K : 0, [=](int64_t k) INLINE {
+            dx[(n * groups + g) * K + k] = inv_std_ng * (gain[g * K + k]
+                    * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one * (inv_std_ng
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one))
+                    - sum_2_over_K_over_one);
+        });
+    }, Total(dbias, want_dbias ? groups * K : 0), Total(sum_3, want_dgain ? groups * K : 0));
+    if constexpr (want_dgain) {
+        entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
+            dgain[g * K + k] = sum_3[g * K + k];
+        });
     }
     return DONE;
 }
 
-extern "C" int lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    Real* __restrict dgain,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_without_S(dy, gain, inv_std, mean, sum_2_, x, dbias, dx, dgain, size_K, size_N, size_S, size_groups, threads);
-    Scratch<Real> sum_3_memory(size_groups * size_K);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    // dbias, dx, sum_3
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        Scratch<double> sum_3_parts_memory(threads * size_groups * size_K, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_K, size_S, size_groups, rows, dbias_parts, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_groups * size_K;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_groups * size_K;
-            Scratch<Real> sum_dy_xhat_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat = sum_dy_xhat_memory.entries;
-            Scratch<Real> sum_dy_xhat_block_memory(size_K, 0);
-            Real* __restrict sum_dy_xhat_block = sum_dy_xhat_block_memory.entries;
-            Scratch<double> sum_dy_xhat_total_memory(size_K, 0);
-            double* __restrict sum_dy_xhat_total = sum_dy_xhat_total_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                sum_dy_xhat_total_memory.fill(0);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        sum_dy_xhat_block_memory.fill(0);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            const auto steady_4 = gain[(i_G) * size_K + i_K];
-                            Real sum_dy_xhat_inner = 0;
-                            Real dbias_inner = 0;
-                            #pragma omp simd reduction(+:sum_dy_xhat_inner, dbias_inner, sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_dy_xhat_inner += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
-                                dbias_inner += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                                sum_2_now += (steady_4 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]);
-                            }
-                            sum_dy_xhat_block[i_K] += sum_dy_xhat_inner;
-                            dbias_part[(i_G) * size_K + i_K] += double(dbias_inner);
-                        }
-                        add_block(sum_dy_xhat_block_memory, sum_dy_xhat_total);
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                {
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K)
-                        sum_dy_xhat[i_K] = Real(sum_dy_xhat_total[i_K]);
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (gain[(i_G) * size_K + i_K] * sum_dy_xhat[i_K]);
-                            sum_3_part[(i_G) * size_K + i_K] += double(sum_dy_xhat[i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
-                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const auto steady_6 = gain[(i_G) * size_K + i_K];
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * (((steady_6 * dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S]) - (steady_2 * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4)))) - steady_5));
-                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
+static int lean_backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    int64_t groups, int threads
+) {
+    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean, sum_2_, x, dbias, dx, dgain, K, N, S, groups, threads);
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(groups * K);
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
+            Real* sum_dy_xhat, Real* sum_dy_xhat_block, double* sum_dy_xhat_total) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        double sum_2_total = 0;
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto mean_ng = mean[n * groups + g];
+        const auto sum_2__ng_over_K_over_S = sum_2_[n * groups + g] / Real(K) / Real(S);
+        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_dy_xhat_block) INLINE {
+            const auto gain_gk = gain[g * K + k];
+            const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
+                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s] * (inv_std_ng
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
+                        - sum_2__ng_over_K_over_S)), dy[((n * groups + g) * K + k) * S + s], gain_gk
+                        * dy[((n * groups + g) * K + k) * S + s]}};
+            });
+            if constexpr (want_dx || want_dgain) sum_dy_xhat_block[k] += found.of[0];
+            if constexpr (want_dbias) dbias[g * K + k] += found.of[1];
+            sum_2_total += found.of[2];
+        }, cleared(sum_dy_xhat_block, sum_dy_xhat_total, K));
+        const Real sum_2 = sum_2_total;
+        if constexpr (want_dx || want_dgain) each(K, [=](int64_t k) INLINE {
+            sum_dy_xhat[k] = Real(sum_dy_xhat_total[k]);
+        });
+        const auto found = reduced<Real, want_dx ? 1 : 0, false>((want_dx || want_dgain) ? K : 0,
+                [=](int64_t k) INLINE {
+            if constexpr (want_dgain) sum_3[g * K + k] += sum_dy_xhat[k];
+            return Several<Real, 1>{{gain[g * K + k] * sum_dy_xhat[k]}};
+        });
+        const Real sum_1 = found.of[0];
+        const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
+        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            const auto gain_gk = gain[g * K + k];
+            each(want_dx ? S : 0, [=](int64_t s) INLINE {
+                dx[((n * groups + g) * K + k) * S + s] = inv_std_ng * (gain_gk
+                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S * (inv_std_ng
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
+                        - sum_2__ng_over_K_over_S)) - sum_2_over_K_over_S);
+            });
         }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_groups * size_K, dbias);
-        sum_of_parts(sum_3_parts, threads, size_groups * size_K, sum_3);
-    }
-    // dgain
-    {
-        const int64_t rows = size_groups;
-        const int64_t work = size_groups * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dgain, size_K, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dgain_now = sum_3[(i_G) * size_K + i_K];
-                        dgain[(i_G) * size_K + i_K] = dgain_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
+    }, Total(dbias, want_dbias ? groups * K : 0), Total(sum_3, want_dgain ? groups * K : 0),
+            Kept<Real>(K), Kept<Real>(K), Kept<double>(K));
+    if constexpr (want_dgain) {
+        entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
+            dgain[g * K + k] = sum_3[g * K + k];
+        });
     }
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_backward)
 
+template <class Real>
 static int plain_lean_forward_without_S(
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
+    const Real* x, Real* mean, Real* sum_2, Real* inv_std, Real* y, int64_t K, int64_t N, int64_t S,
+    int64_t groups, double eps, int threads
 ) {
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, inv_std, y, size_K, size_groups, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += x[((i_N) * size_groups + i_G) * size_K + i_K];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(1));
-                mean[(i_N) * size_groups + i_G] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_2_now += (x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_3_now += square(((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(1)) + number_1)));
-                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real y_now = (steady_2 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4));
-                        y[((i_N) * size_groups + i_G) * size_K + i_K] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
+        const Real mean_now = sum_1 / Real(K) / Real(1);
+        mean[n * groups + g] = mean_now;
+        const Real sum_2_now = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
+                - mean_now; });
+        sum_2[n * groups + g] = sum_2_now;
+        const auto sum_2_over_K_over_one = sum_2_now / Real(K) / Real(1);
+        const Real sum_3 = sum(K, [=](int64_t k) INLINE {
+            return square(x[(n * groups + g) * K + k] - mean_now - sum_2_over_K_over_one);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(1) + Real(eps));
+        inv_std[n * groups + g] = inv_std_now;
+        each(K, [=](int64_t k) INLINE {
+            y[(n * groups + g) * K + k] = inv_std_now * (x[(n * groups + g) * K + k] - mean_now
+                    - sum_2_over_K_over_one);
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_lean_forward(
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return plain_lean_forward_without_S(x, mean, sum_2, inv_std, y, size_K, size_N, size_S, size_groups, eps, threads);
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, inv_std, y, size_K, size_S, size_groups, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_1_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_1_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = ((sum_1_here / Real(size_K)) / Real(size_S));
-                mean[(i_N) * size_groups + i_G] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_2_now += (x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2);
-                            }
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[(i_N) * size_groups + i_G] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_3_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_3_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_3_now += square(((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3));
-                            }
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root((((sum_3_here / Real(size_K)) / Real(size_S)) + number_1)));
-                inv_std[(i_N) * size_groups + i_G] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real y_now = (steady_2 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4));
-                            y[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = y_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_lean_forward(
+    const Real* x, Real* mean, Real* sum_2, Real* inv_std, Real* y, int64_t K, int64_t N, int64_t S,
+    int64_t groups, double eps, int threads
+) {
+    if (S == 1) return plain_lean_forward_without_S<Real>(x, mean, sum_2, inv_std, y, K, N, S, groups, eps, threads);
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        double sum_1_total = 0;
+        for (int64_t k = 0; k < K; ++k) {
+            sum_1_total += sum(S,
+                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s]; });
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real mean_now = sum_1 / Real(K) / Real(S);
+        mean[n * groups + g] = mean_now;
+        double sum_2_total = 0;
+        for (int64_t k = 0; k < K; ++k) {
+            sum_2_total += sum(S, [=](int64_t s) INLINE {
+                return x[((n * groups + g) * K + k) * S + s] - mean_now;
+            });
+        }
+        const Real sum_2_now = sum_2_total;
+        sum_2[n * groups + g] = sum_2_now;
+        double sum_3_total = 0;
+        const auto sum_2_over_K_over_S = sum_2_now / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            sum_3_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[((n * groups + g) * K + k) * S + s] - mean_now
+                        - sum_2_over_K_over_S);
+            });
+        }
+        const Real sum_3 = sum_3_total;
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(S) + Real(eps));
+        inv_std[n * groups + g] = inv_std_now;
+        for (int64_t k = 0; k < K; ++k) {
+            each(S, [=](int64_t s) INLINE {
+                y[((n * groups + g) * K + k) * S + s] = inv_std_now
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_now - sum_2_over_K_over_S);
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_lean_forward)
 
+template <class Real>
 static int plain_lean_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
+    const Real* dy, const Real* inv_std, const Real* mean, const Real* sum_2_, const Real* x,
+    Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    // dx
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, dx, size_K, size_groups, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (dy[((i_N) * size_groups + i_G) * size_K + i_K] * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_2) - steady_3)));
-                            sum_2_now += dy[((i_N) * size_groups + i_G) * size_K + i_K];
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(1));
-                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(1));
-                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(1));
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_groups + i_G) * size_K + i_K] - (steady_2 * (steady_1 * ((x[((i_N) * size_groups + i_G) * size_K + i_K] - steady_3) - steady_4)))) - steady_5));
-                        dx[((i_N) * size_groups + i_G) * size_K + i_K] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto mean_ng = mean[n * groups + g];
+        const auto sum_2__ng_over_K_over_one = sum_2_[n * groups + g] / Real(K) / Real(1);
+        const auto found = reduced<Real, 2, false>(K, [=](int64_t k) INLINE {
+            return Several<Real, 2>{{dy[(n * groups + g) * K + k] * (inv_std_ng
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one)),
+                    dy[(n * groups + g) * K + k]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
+        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
+        each(K, [=](int64_t k) INLINE {
+            dx[(n * groups + g) * K + k] = inv_std_ng * (dy[(n * groups + g) * K + k]
+                    - sum_1_over_K_over_one * (inv_std_ng * (x[(n * groups + g) * K + k] - mean_ng
+                    - sum_2__ng_over_K_over_one)) - sum_2_over_K_over_one);
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_K,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int64_t size_groups,
-    const int threads
-) try {
-    if (size_S == 1) return plain_lean_backward_without_S(dy, inv_std, mean, sum_2_, x, dx, size_K, size_N, size_S, size_groups, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_groups;
-        const int64_t work = size_groups * size_K * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, dx, size_K, size_S, size_groups, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_G = row % size_groups;
-                const int64_t i_N = (row / size_groups);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_3 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    for (int64_t block = 0; block < size_K; block += 64) {
-                        const int64_t stop = smaller_size(block + 64, size_K);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                            for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                                sum_1_now += (dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_2) - steady_3)));
-                                sum_2_now += dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S];
-                            }
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_groups + i_G];
-                    const auto steady_2 = ((sum_1_here / Real(size_K)) / Real(size_S));
-                    const auto steady_3 = mean[(i_N) * size_groups + i_G];
-                    const auto steady_4 = ((sum_2_[(i_N) * size_groups + i_G] / Real(size_K)) / Real(size_S));
-                    const auto steady_5 = ((sum_2_here / Real(size_K)) / Real(size_S));
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        #pragma omp simd
-                        for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                            const Real dx_now = (steady_1 * ((dy[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - (steady_2 * (steady_1 * ((x[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] - steady_3) - steady_4)))) - steady_5));
-                            dx[(((i_N) * size_groups + i_G) * size_K + i_K) * size_S + i_S] = dx_now;
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
+template <class Real>
+static int plain_lean_backward(
+    const Real* dy, const Real* inv_std, const Real* mean, const Real* sum_2_, const Real* x,
+    Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+) {
+    if (S == 1) return plain_lean_backward_without_S<Real>(dy, inv_std, mean, sum_2_, x, dx, K, N, S, groups, threads);
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t g = row % groups;
+        const int64_t n = row / groups;
+        double sum_1_total = 0;
+        double sum_2_total = 0;
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto mean_ng = mean[n * groups + g];
+        const auto sum_2__ng_over_K_over_S = sum_2_[n * groups + g] / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+                return Several<Real, 2>{{dy[((n * groups + g) * K + k) * S + s] * (inv_std_ng
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
+                        - sum_2__ng_over_K_over_S)), dy[((n * groups + g) * K + k) * S + s]}};
+            });
+            sum_1_total += found.of[0];
+            sum_2_total += found.of[1];
         }
-        if (failed) return NO_MEMORY;
-    }
+        const Real sum_1 = sum_1_total;
+        const Real sum_2 = sum_2_total;
+        const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
+        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            each(S, [=](int64_t s) INLINE {
+                dx[((n * groups + g) * K + k) * S + s] = inv_std_ng
+                        * (dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S
+                        * (inv_std_ng * (x[((n * groups + g) * K + k) * S + s] - mean_ng
+                        - sum_2__ng_over_K_over_S)) - sum_2_over_K_over_S);
+            });
+        }
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_lean_backward)
 
+template <class Real>
+static int lean_backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+) {
+    return lean_backward<Real, true, false, false>(dy, gain, inv_std, mean, sum_2_, x, nullptr, dx,
+            nullptr, K, N, S, groups, threads);
+}
+EXPORTED(lean_backward_of_dx)
+
+template <class Real>
+static int lean_backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+) {
+    return lean_backward<Real, false, true, false>(dy, gain, inv_std, mean, sum_2_, x, nullptr,
+            nullptr, dgain, K, N, S, groups, threads);
+}
+EXPORTED(lean_backward_of_dgain)
+
+template <class Real>
+static int lean_backward_of_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dbias, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+) {
+    return lean_backward<Real, false, false, true>(dy, gain, inv_std, mean, sum_2_, x, dbias,
+            nullptr, nullptr, K, N, S, groups, threads);
+}
+EXPORTED(lean_backward_of_dbias)
+
+template <class Real>
+static int lean_backward_of_dgain_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dbias, Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups,
+    int threads
+) {
+    return lean_backward<Real, false, true, true>(dy, gain, inv_std, mean, sum_2_, x, dbias,
+            nullptr, dgain, K, N, S, groups, threads);
+}
+EXPORTED(lean_backward_of_dgain_dbias)

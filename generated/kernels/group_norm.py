@@ -23,9 +23,9 @@ _run = Kernels(__file__, {
     "backward": (7, 4, 0),
     "lean_forward": (7, 4, 1),
     "lean_backward_of_dx": (7, 4, 0),
-    "lean_backward_of_dgain": (6, 4, 0),
-    "lean_backward_of_dbias": (2, 4, 0),
-    "lean_backward_of_dgain_dbias": (7, 4, 0),
+    "lean_backward_of_dgain": (7, 4, 0),
+    "lean_backward_of_dbias": (7, 4, 0),
+    "lean_backward_of_dgain_dbias": (8, 4, 0),
     "lean_backward": (9, 4, 0),
     "plain_lean_forward": (5, 4, 1),
     "plain_lean_backward": (6, 4, 0),
@@ -152,6 +152,7 @@ def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs):
         "lean_backward_of_dgain",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2_.contiguous(),
@@ -172,7 +173,19 @@ def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
     K = C // max(groups, 1)
     N = dy.shape[0]
     dbias = dy.new_empty(C)
-    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (K, N, S, groups))
+    _done = _run(
+        "lean_backward_of_dbias",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dbias,
+        ),
+        (K, N, S, groups),
+    )
     if not _done:
         return None
     return (None, None, dbias if needs[2] else None, None, None)
@@ -190,6 +203,7 @@ def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
         "lean_backward_of_dgain_dbias",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2_.contiguous(),

@@ -4,639 +4,271 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias_hh,
-    const Real* __restrict bias_ih,
-    const Real* __restrict h,
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    Real* __restrict proposed,
-    Real* __restrict reset,
-    Real* __restrict update,
-    Real* __restrict candidate,
-    Real* __restrict y,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // proposed, reset, update, candidate, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real proposed_now = (bias_hh[(2) * size_H + i_H] + product_2[((i_N) * size_Gate + 2) * size_H + i_H]);
-                        proposed[(i_N) * size_H + i_H] = proposed_now;
-                        const Real reset_now = (Real(1) / (Real(1) + exp((-((bias_ih[(0) * size_H + i_H] + product_1[((i_N) * size_Gate + 0) * size_H + i_H]) + (bias_hh[(0) * size_H + i_H] + product_2[((i_N) * size_Gate + 0) * size_H + i_H]))))));
-                        reset[(i_N) * size_H + i_H] = reset_now;
-                        const Real update_now = (Real(1) / (Real(1) + exp((-((bias_ih[(1) * size_H + i_H] + product_1[((i_N) * size_Gate + 1) * size_H + i_H]) + (bias_hh[(1) * size_H + i_H] + product_2[((i_N) * size_Gate + 1) * size_H + i_H]))))));
-                        update[(i_N) * size_H + i_H] = update_now;
-                        const Real candidate_now = tanh(((bias_ih[(2) * size_H + i_H] + product_1[((i_N) * size_Gate + 2) * size_H + i_H]) + (proposed_now * reset_now)));
-                        candidate[(i_N) * size_H + i_H] = candidate_now;
-                        const Real y_now = ((h[(i_N) * size_H + i_H] * update_now) + (candidate_now * (Real(1) - update_now)));
-                        y[(i_N) * size_H + i_H] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias_hh, const Real* bias_ih, const Real* h, const Real* product_1,
+    const Real* product_2, Real* proposed, Real* reset, Real* update, Real* candidate, Real* y,
+    int64_t Gate, int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real proposed_now = bias_hh[2 * H + i_H] + product_2[(n * Gate + 2) * H + i_H];
+        proposed[n * H + i_H] = proposed_now;
+        const Real reset_now = Real(1) / (Real(1) + exp(-(bias_ih[0 * H + i_H]
+                + product_1[(n * Gate + 0) * H + i_H] + (bias_hh[0 * H + i_H]
+                + product_2[(n * Gate + 0) * H + i_H]))));
+        reset[n * H + i_H] = reset_now;
+        const Real update_now = Real(1) / (Real(1) + exp(-(bias_ih[1 * H + i_H]
+                + product_1[(n * Gate + 1) * H + i_H] + (bias_hh[1 * H + i_H]
+                + product_2[(n * Gate + 1) * H + i_H]))));
+        update[n * H + i_H] = update_now;
+        const Real candidate_now = tanh(bias_ih[2 * H + i_H] + product_1[(n * Gate + 2) * H + i_H]
+                + proposed_now * reset_now);
+        candidate[n * H + i_H] = candidate_now;
+        y[n * H + i_H] = h[n * H + i_H] * update_now + candidate_now * (Real(1) - update_now);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    const Real* __restrict candidate,
-    const Real* __restrict dy,
-    const Real* __restrict h,
-    const Real* __restrict proposed,
-    const Real* __restrict reset,
-    const Real* __restrict update,
-    Real* __restrict dfrom_state_term,
-    Real* __restrict dbias_hh,
-    Real* __restrict dfrom_input_term,
-    Real* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> dto_update_memory(size_N * size_H);
-    Real* __restrict dto_update = dto_update_memory.entries;
-    Scratch<Real> dto_reset_memory(size_N * size_H);
-    Real* __restrict dto_reset = dto_reset_memory.entries;
-    // dto_update, dto_reset
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dto_update_now = ((dy[(i_N) * size_H + i_H] * (h[(i_N) * size_H + i_H] - candidate[(i_N) * size_H + i_H])) * (update[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])));
-                        dto_update[(i_N) * size_H + i_H] = dto_update_now;
-                        const Real dto_reset_now = ((((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * proposed[(i_N) * size_H + i_H]) * (reset[(i_N) * size_H + i_H] * (Real(1) - reset[(i_N) * size_H + i_H])));
-                        dto_reset[(i_N) * size_H + i_H] = dto_reset_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        Scratch<double> dbias_hh_parts_memory(threads * size_Gate * size_H, 0);
-        double* __restrict dbias_hh_parts = dbias_hh_parts_memory.entries;
-        Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
-        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dfrom_state_term, dfrom_input_term, size_Gate, size_H, dto_update, dto_reset, rows, dbias_hh_parts, dbias_ih_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_hh_part = dbias_hh_parts + thread * size_Gate * size_H;
-            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 0);
-                    const auto steady_2 = (i_Gate == 1);
-                    const auto steady_3 = (i_Gate == 2);
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dfrom_state_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
-                            dfrom_state_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_state_term_now;
-                            dbias_hh_part[(i_Gate) * size_H + i_H] += double(dfrom_state_term_now);
-                            const Real dfrom_input_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
-                            dfrom_input_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_input_term_now;
-                            dbias_ih_part[(i_Gate) * size_H + i_H] += double(dfrom_input_term_now);
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_hh_parts, threads, size_Gate * size_H, dbias_hh);
-        sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
-    }
+template <class Real>
+static int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
+    const Real* update, Real* dfrom_state_term, Real* dbias_hh, Real* dfrom_input_term,
+    Real* dbias_ih, int64_t Gate, int64_t H, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* dto_update = scratch.of<Real>(N * H);
+    Real* dto_reset = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
+                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
+        dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
+                * (Real(1) - reset[n * H + i_H]));
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_hh,
+            double* dbias_ih) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dfrom_state_term_constant = gate == 0;
+        const auto dfrom_state_term_constant_2 = gate == 1;
+        const auto dfrom_state_term_constant_3 = gate == 2;
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dfrom_state_term_now = Real(0) + choose(dfrom_state_term_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
+            dfrom_state_term[(n * Gate + gate) * H + i_H] = dfrom_state_term_now;
+            dbias_hh[gate * H + i_H] += dfrom_state_term_now;
+            const Real dfrom_input_term_now = Real(0) + choose(dfrom_state_term_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])), Real(0));
+            dfrom_input_term[(n * Gate + gate) * H + i_H] = dfrom_input_term_now;
+            dbias_ih[gate * H + i_H] += dfrom_input_term_now;
+        });
+    }, Total(dbias_hh, Gate * H), Total(dbias_ih, Gate * H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh)
 
-extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2(
-    const Real* __restrict dy,
-    const Real* __restrict product_1,
-    const Real* __restrict update,
-    Real* __restrict dh,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dh
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dh_now = (product_1[(i_N) * size_H + i_H] + (dy[(i_N) * size_H + i_H] * update[(i_N) * size_H + i_H]));
-                        dh[(i_N) * size_H + i_H] = dh_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2(
+    const Real* dy, const Real* product_1, const Real* update, Real* dh, int64_t H, int64_t N,
+    int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dh[n * H + i_H] = product_1[n * H + i_H] + dy[n * H + i_H] * update[n * H + i_H];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2)
 
-extern "C" int backward(
-    const Real* __restrict candidate,
-    const Real* __restrict dy,
-    const Real* __restrict h,
-    const Real* __restrict proposed,
-    const Real* __restrict reset,
-    const Real* __restrict update,
-    Real* __restrict dfrom_state_term,
-    Real* __restrict dbias_hh,
-    Real* __restrict dfrom_input_term,
-    Real* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> dto_update_memory(size_N * size_H);
-    Real* __restrict dto_update = dto_update_memory.entries;
-    Scratch<Real> dto_reset_memory(size_N * size_H);
-    Real* __restrict dto_reset = dto_reset_memory.entries;
-    // dto_update, dto_reset
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dto_update_now = ((dy[(i_N) * size_H + i_H] * (h[(i_N) * size_H + i_H] - candidate[(i_N) * size_H + i_H])) * (update[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])));
-                        dto_update[(i_N) * size_H + i_H] = dto_update_now;
-                        const Real dto_reset_now = ((((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * proposed[(i_N) * size_H + i_H]) * (reset[(i_N) * size_H + i_H] * (Real(1) - reset[(i_N) * size_H + i_H])));
-                        dto_reset[(i_N) * size_H + i_H] = dto_reset_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        Scratch<double> dbias_hh_parts_memory(threads * size_Gate * size_H, 0);
-        double* __restrict dbias_hh_parts = dbias_hh_parts_memory.entries;
-        Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
-        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dfrom_state_term, dfrom_input_term, size_Gate, size_H, dto_update, dto_reset, rows, dbias_hh_parts, dbias_ih_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_hh_part = dbias_hh_parts + thread * size_Gate * size_H;
-            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 0);
-                    const auto steady_2 = (i_Gate == 1);
-                    const auto steady_3 = (i_Gate == 2);
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dfrom_state_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
-                            dfrom_state_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_state_term_now;
-                            dbias_hh_part[(i_Gate) * size_H + i_H] += double(dfrom_state_term_now);
-                            const Real dfrom_input_term_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
-                            dfrom_input_term[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dfrom_input_term_now;
-                            dbias_ih_part[(i_Gate) * size_H + i_H] += double(dfrom_input_term_now);
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_hh_parts, threads, size_Gate * size_H, dbias_hh);
-        sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
-    }
+template <class Real>
+static int backward(
+    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
+    const Real* update, Real* dfrom_state_term, Real* dbias_hh, Real* dfrom_input_term,
+    Real* dbias_ih, int64_t Gate, int64_t H, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* dto_update = scratch.of<Real>(N * H);
+    Real* dto_reset = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
+                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
+        dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
+                * (Real(1) - reset[n * H + i_H]));
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_hh,
+            double* dbias_ih) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dfrom_state_term_constant = gate == 0;
+        const auto dfrom_state_term_constant_2 = gate == 1;
+        const auto dfrom_state_term_constant_3 = gate == 2;
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dfrom_state_term_now = Real(0) + choose(dfrom_state_term_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
+            dfrom_state_term[(n * Gate + gate) * H + i_H] = dfrom_state_term_now;
+            dbias_hh[gate * H + i_H] += dfrom_state_term_now;
+            const Real dfrom_input_term_now = Real(0) + choose(dfrom_state_term_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])), Real(0));
+            dfrom_input_term[(n * Gate + gate) * H + i_H] = dfrom_input_term_now;
+            dbias_ih[gate * H + i_H] += dfrom_input_term_now;
+        });
+    }, Total(dbias_hh, Gate * H), Total(dbias_ih, Gate * H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_2(
-    const Real* __restrict dy,
-    const Real* __restrict product_1,
-    const Real* __restrict update,
-    Real* __restrict dh,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dh
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dh_now = (product_1[(i_N) * size_H + i_H] + (dy[(i_N) * size_H + i_H] * update[(i_N) * size_H + i_H]));
-                        dh[(i_N) * size_H + i_H] = dh_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_2(
+    const Real* dy, const Real* product_1, const Real* update, Real* dh, int64_t H, int64_t N,
+    int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dh[n * H + i_H] = product_1[n * H + i_H] + dy[n * H + i_H] * update[n * H + i_H];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_2)
 
-extern "C" int plain_forward(
-    const Real* __restrict h,
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    Real* __restrict proposed,
-    Real* __restrict reset,
-    Real* __restrict update,
-    Real* __restrict candidate,
-    Real* __restrict y,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // proposed, reset, update, candidate, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(h, product_1, product_2, proposed, reset, update, candidate, y, size_Gate, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real proposed_now = product_2[((i_N) * size_Gate + 2) * size_H + i_H];
-                        proposed[(i_N) * size_H + i_H] = proposed_now;
-                        const Real reset_now = (Real(1) / (Real(1) + exp((-(product_1[((i_N) * size_Gate + 0) * size_H + i_H] + product_2[((i_N) * size_Gate + 0) * size_H + i_H])))));
-                        reset[(i_N) * size_H + i_H] = reset_now;
-                        const Real update_now = (Real(1) / (Real(1) + exp((-(product_1[((i_N) * size_Gate + 1) * size_H + i_H] + product_2[((i_N) * size_Gate + 1) * size_H + i_H])))));
-                        update[(i_N) * size_H + i_H] = update_now;
-                        const Real candidate_now = tanh((product_1[((i_N) * size_Gate + 2) * size_H + i_H] + (proposed_now * reset_now)));
-                        candidate[(i_N) * size_H + i_H] = candidate_now;
-                        const Real y_now = ((h[(i_N) * size_H + i_H] * update_now) + (candidate_now * (Real(1) - update_now)));
-                        y[(i_N) * size_H + i_H] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* h, const Real* product_1, const Real* product_2, Real* proposed, Real* reset,
+    Real* update, Real* candidate, Real* y, int64_t Gate, int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real proposed_now = product_2[(n * Gate + 2) * H + i_H];
+        proposed[n * H + i_H] = proposed_now;
+        const Real reset_now = Real(1) / (Real(1) + exp(-(product_1[(n * Gate + 0) * H + i_H]
+                + product_2[(n * Gate + 0) * H + i_H])));
+        reset[n * H + i_H] = reset_now;
+        const Real update_now = Real(1) / (Real(1) + exp(-(product_1[(n * Gate + 1) * H + i_H]
+                + product_2[(n * Gate + 1) * H + i_H])));
+        update[n * H + i_H] = update_now;
+        const Real candidate_now = tanh(product_1[(n * Gate + 2) * H + i_H] + proposed_now
+                * reset_now);
+        candidate[n * H + i_H] = candidate_now;
+        y[n * H + i_H] = h[n * H + i_H] * update_now + candidate_now * (Real(1) - update_now);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
-    const Real* __restrict candidate,
-    const Real* __restrict dy,
-    const Real* __restrict h,
-    const Real* __restrict proposed,
-    const Real* __restrict reset,
-    const Real* __restrict update,
-    Real* __restrict dweight_hh_right,
-    Real* __restrict dweight_ih_right,
-    Real* __restrict product_1_right,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> dto_update_memory(size_N * size_H);
-    Real* __restrict dto_update = dto_update_memory.entries;
-    Scratch<Real> dto_reset_memory(size_N * size_H);
-    Real* __restrict dto_reset = dto_reset_memory.entries;
-    // dto_update, dto_reset
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dto_update_now = ((dy[(i_N) * size_H + i_H] * (h[(i_N) * size_H + i_H] - candidate[(i_N) * size_H + i_H])) * (update[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])));
-                        dto_update[(i_N) * size_H + i_H] = dto_update_now;
-                        const Real dto_reset_now = ((((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * proposed[(i_N) * size_H + i_H]) * (reset[(i_N) * size_H + i_H] * (Real(1) - reset[(i_N) * size_H + i_H])));
-                        dto_reset[(i_N) * size_H + i_H] = dto_reset_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dweight_hh_right, dweight_ih_right, product_1_right
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dweight_hh_right, dweight_ih_right, product_1_right, size_Gate, size_H, dto_update, dto_reset, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 0);
-                    const auto steady_2 = (i_Gate == 1);
-                    const auto steady_3 = (i_Gate == 2);
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dfrom_state____now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
-                        const Real dweight_hh_right_now = dfrom_state____now;
-                        dweight_hh_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_hh_right_now;
-                        const Real dweight_ih_right_now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
-                        dweight_ih_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_ih_right_now;
-                        const Real product_1_right_now = dfrom_state____now;
-                        product_1_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = product_1_right_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dh_dweight_ih_dweight_hh(
+    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
+    const Real* update, Real* dweight_hh_right, Real* dweight_ih_right, Real* product_1_right,
+    int64_t Gate, int64_t H, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* dto_update = scratch.of<Real>(N * H);
+    Real* dto_reset = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
+                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
+        dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
+                * (Real(1) - reset[n * H + i_H]));
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dfrom_state_constant = gate == 0;
+        const auto dfrom_state_constant_2 = gate == 1;
+        const auto dfrom_state_constant_3 = gate == 2;
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dfrom_state___ = Real(0) + choose(dfrom_state_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
+            dweight_hh_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
+            dweight_ih_right[(n * Gate + gate) * H + i_H] = Real(0) + choose(dfrom_state_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])), Real(0));
+            product_1_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dh_dweight_ih_dweight_hh)
 
-extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh_2(
-    const Real* __restrict dy,
-    const Real* __restrict product_1,
-    const Real* __restrict update,
-    Real* __restrict dh,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dh
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dh_now = (product_1[(i_N) * size_H + i_H] + (dy[(i_N) * size_H + i_H] * update[(i_N) * size_H + i_H]));
-                        dh[(i_N) * size_H + i_H] = dh_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dh_dweight_ih_dweight_hh_2(
+    const Real* dy, const Real* product_1, const Real* update, Real* dh, int64_t H, int64_t N,
+    int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dh[n * H + i_H] = product_1[n * H + i_H] + dy[n * H + i_H] * update[n * H + i_H];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dh_dweight_ih_dweight_hh_2)
 
-extern "C" int plain_backward(
-    const Real* __restrict candidate,
-    const Real* __restrict dy,
-    const Real* __restrict h,
-    const Real* __restrict proposed,
-    const Real* __restrict reset,
-    const Real* __restrict update,
-    Real* __restrict dweight_hh_right,
-    Real* __restrict dx_right,
-    Real* __restrict dweight_ih_right,
-    Real* __restrict product_1_right,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> dto_update_memory(size_N * size_H);
-    Real* __restrict dto_update = dto_update_memory.entries;
-    Scratch<Real> dto_reset_memory(size_N * size_H);
-    Real* __restrict dto_reset = dto_reset_memory.entries;
-    // dto_update, dto_reset
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, h, proposed, reset, update, size_H, dto_update, dto_reset, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dto_update_now = ((dy[(i_N) * size_H + i_H] * (h[(i_N) * size_H + i_H] - candidate[(i_N) * size_H + i_H])) * (update[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])));
-                        dto_update[(i_N) * size_H + i_H] = dto_update_now;
-                        const Real dto_reset_now = ((((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * proposed[(i_N) * size_H + i_H]) * (reset[(i_N) * size_H + i_H] * (Real(1) - reset[(i_N) * size_H + i_H])));
-                        dto_reset[(i_N) * size_H + i_H] = dto_reset_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dweight_hh_right, dx_right, dweight_ih_right, product_1_right
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(candidate, dy, reset, update, dweight_hh_right, dx_right, dweight_ih_right, product_1_right, size_Gate, size_H, dto_update, dto_reset, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 0);
-                    const auto steady_2 = (i_Gate == 1);
-                    const auto steady_3 = (i_Gate == 2);
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dfrom_state____now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, (((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))) * reset[(i_N) * size_H + i_H]), Real(0)));
-                        const Real dweight_hh_right_now = dfrom_state____now;
-                        dweight_hh_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_hh_right_now;
-                        const Real dfrom_input____now = (((Real(0) + choose(steady_1, dto_reset[(i_N) * size_H + i_H], Real(0))) + choose(steady_2, dto_update[(i_N) * size_H + i_H], Real(0))) + choose(steady_3, ((dy[(i_N) * size_H + i_H] * (Real(1) - update[(i_N) * size_H + i_H])) * (Real(1) - square(candidate[(i_N) * size_H + i_H]))), Real(0)));
-                        const Real dx_right_now = dfrom_input____now;
-                        dx_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dx_right_now;
-                        const Real dweight_ih_right_now = dfrom_input____now;
-                        dweight_ih_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dweight_ih_right_now;
-                        const Real product_1_right_now = dfrom_state____now;
-                        product_1_right[((i_N) * size_Gate + i_Gate) * size_H + i_H] = product_1_right_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
+    const Real* update, Real* dweight_hh_right, Real* dx_right, Real* dweight_ih_right,
+    Real* product_1_right, int64_t Gate, int64_t H, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* dto_update = scratch.of<Real>(N * H);
+    Real* dto_reset = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
+                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
+        dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
+                * (Real(1) - reset[n * H + i_H]));
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dfrom_state_constant = gate == 0;
+        const auto dfrom_state_constant_2 = gate == 1;
+        const auto dfrom_state_constant_3 = gate == 2;
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dfrom_state___ = Real(0) + choose(dfrom_state_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
+            dweight_hh_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
+            const Real dfrom_input___ = Real(0) + choose(dfrom_state_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
+                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
+                    - square(candidate[n * H + i_H])), Real(0));
+            dx_right[(n * Gate + gate) * H + i_H] = dfrom_input___;
+            dweight_ih_right[(n * Gate + gate) * H + i_H] = dfrom_input___;
+            product_1_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
-extern "C" int plain_backward_2(
-    const Real* __restrict dy,
-    const Real* __restrict product_1,
-    const Real* __restrict update,
-    Real* __restrict dh,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dh
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, product_1, update, dh, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dh_now = (product_1[(i_N) * size_H + i_H] + (dy[(i_N) * size_H + i_H] * update[(i_N) * size_H + i_H]));
-                        dh[(i_N) * size_H + i_H] = dh_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_2(
+    const Real* dy, const Real* product_1, const Real* update, Real* dh, int64_t H, int64_t N,
+    int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dh[n * H + i_H] = product_1[n * H + i_H] + dy[n * H + i_H] * update[n * H + i_H];
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_backward_2)

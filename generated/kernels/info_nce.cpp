@@ -4,498 +4,196 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict keys,
-    const Real* __restrict queries,
-    Real* __restrict query_norm,
-    Real* __restrict query_length,
-    Real* __restrict query,
-    Real* __restrict key_norm,
-    Real* __restrict key_length,
-    Real* __restrict key,
-    Real* __restrict sum_4,
-    const int64_t size_D,
-    const int64_t size_N,
-    const int threads
-) try {
-    // query_norm, query_length, query, key_norm, key_length, key, sum_4
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_D * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, size_D, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_1_now += square(queries[(i_N) * size_D + i_D]);
-                            sum_2_now += square(keys[(i_N) * size_D + i_D]);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real query_norm_here = square_root(sum_1_here);
-                query_norm[i_N] = query_norm_here;
-                const Real query_length_here = larger(query_norm_here, Real(1e-12));
-                query_length[i_N] = query_length_here;
-                const Real key_norm_here = square_root(sum_2_here);
-                key_norm[i_N] = key_norm_here;
-                const Real key_length_here = larger(key_norm_here, Real(1e-12));
-                key_length[i_N] = key_length_here;
-                double sum_4_added = 0;
-                {
-                    const auto steady_1 = query_length_here;
-                    const auto steady_2 = key_length_here;
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            const Real query_now = (queries[(i_N) * size_D + i_D] / steady_1);
-                            query[(i_N) * size_D + i_D] = query_now;
-                            const Real key_now = (keys[(i_N) * size_D + i_D] / steady_2);
-                            key[(i_N) * size_D + i_D] = key_now;
-                            sum_4_now += (key_now * query_now);
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real sum_4_here = Real(sum_4_added);
-                sum_4[i_N] = sum_4_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* keys, const Real* queries, Real* query_norm, Real* query_length, Real* query,
+    Real* key_norm, Real* key_length, Real* key, Real* sum_4, int64_t D, int64_t N, int threads
+) {
+    rows(N, D * N, threads, [=](int64_t n) INLINE {
+        const auto found = reduced<Real, 2, false>(D, [=](int64_t d) INLINE {
+            return Several<Real, 2>{{square(queries[n * D + d]), square(keys[n * D + d])}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const Real query_norm_now = square_root(sum_1);
+        query_norm[n] = query_norm_now;
+        const Real query_length_now = larger(query_norm_now, Real(1e-12));
+        query_length[n] = query_length_now;
+        const Real key_norm_now = square_root(sum_2);
+        key_norm[n] = key_norm_now;
+        const Real key_length_now = larger(key_norm_now, Real(1e-12));
+        key_length[n] = key_length_now;
+        sum_4[n] = sum(D, [=](int64_t d) INLINE {
+            const Real query_now = queries[n * D + d] / query_length_now;
+            query[n * D + d] = query_now;
+            const Real key_now = keys[n * D + d] / key_length_now;
+            key[n * D + d] = key_now;
+            return key_now * query_now;
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int forward_2(
-    const Real* __restrict product_3,
-    const Real* __restrict sum_4,
-    Real* __restrict exp_similarity_shifted,
-    Real* __restrict of_all_sum_scaled,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    Scratch<Real> sum_5_memory(1);
-    Real* __restrict sum_5 = sum_5_memory.entries;
-    // exp_similarity_shifted, of_all_sum_scaled, sum_5
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_N;
-        Scratch<double> sum_5_parts_memory(threads * 1, 0);
-        double* __restrict sum_5_parts = sum_5_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_3, sum_4, exp_similarity_shifted, of_all_sum_scaled, size_N, temperature, rows, sum_5_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            double* __restrict sum_5_part = sum_5_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real similarity_max_raw_now = -infinity;
-                int similarity_max_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:similarity_max_raw_now) reduction(|:similarity_max_raw_unordered)
-                    for (int64_t i_M = 0; i_M < size_N; ++i_M) {
-                        const Real similarity_max_raw_value = (product_3[(i_N) * size_N + i_M] / number_1);
-                        similarity_max_raw_now = similarity_max_raw_value > similarity_max_raw_now ? similarity_max_raw_value : similarity_max_raw_now;
-                        similarity_max_raw_unordered |= similarity_max_raw_value != similarity_max_raw_value;
-                    }
-                }
-                const Real similarity_max_raw_here = unless(similarity_max_raw_unordered, similarity_max_raw_now);
-                double of_all_sum_scaled_added = 0;
-                {
-                    const auto steady_2 = choose((absolute(similarity_max_raw_here) == Real(infinity)), Real(0), similarity_max_raw_here);
-                    for (int64_t block = 0; block < size_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_N);
-                        Real of_all_sum_scaled_now = 0;
-                        #pragma omp simd reduction(+:of_all_sum_scaled_now)
-                        for (int64_t i_M = block; i_M < stop; ++i_M) {
-                            const Real exp_similarity_shifted_now = exp(((product_3[(i_N) * size_N + i_M] / number_1) - steady_2));
-                            exp_similarity_shifted[(i_N) * size_N + i_M] = exp_similarity_shifted_now;
-                            of_all_sum_scaled_now += exp_similarity_shifted_now;
-                        }
-                        of_all_sum_scaled_added += of_all_sum_scaled_now;
-                    }
-                }
-                const Real of_all_sum_scaled_here = Real(of_all_sum_scaled_added);
-                of_all_sum_scaled[i_N] = of_all_sum_scaled_here;
-                sum_5_part[0] += double(((choose((absolute(similarity_max_raw_here) == Real(infinity)), Real(0), similarity_max_raw_here) + log(of_all_sum_scaled_here)) - (sum_4[i_N] / number_1)));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_5_parts, threads, 1, sum_5);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_5, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_5[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward_2(
+    const Real* product_3, const Real* sum_4, Real* exp_similarity_shifted, Real* of_all_sum_scaled,
+    Real* loss, int64_t N, double temperature, int threads
+) {
+    Scratch scratch;
+    Real* sum_5 = scratch.of<Real>(1);
+    rows(N, N * N, threads, [=](int64_t n, double* sum_5) INLINE {
+        const Real similarity_max_raw = largest(N,
+                [=](int64_t m) INLINE { return product_3[n * N + m] / Real(temperature); });
+        const auto zero_or_similarity_max_raw = choose(absolute(similarity_max_raw) == Real(infinity),
+                Real(0), similarity_max_raw);
+        const Real of_all_sum_scaled_now = sum(N, [=](int64_t m) INLINE {
+            const Real exp_similarity_shifted_now = exp(product_3[n * N + m] / Real(temperature)
+                    - zero_or_similarity_max_raw);
+            exp_similarity_shifted[n * N + m] = exp_similarity_shifted_now;
+            return exp_similarity_shifted_now;
+        });
+        of_all_sum_scaled[n] = of_all_sum_scaled_now;
+        sum_5[0] += zero_or_similarity_max_raw + log(of_all_sum_scaled_now) - sum_4[n]
+                / Real(temperature);
+    }, Total(sum_5, 1));
+    loss[0] = sum_5[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward_2)
 
-extern "C" int backward_of_dqueries(
-    const Real* __restrict dloss,
-    const Real* __restrict exp_similarity_shifted,
-    const Real* __restrict of_all_sum_scaled,
-    Real* __restrict dsimilarity_sum,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    // dsimilarity_sum
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = (dloss[0] / Real(size_N));
-                    const auto steady_3 = of_all_sum_scaled[i_N];
-                    #pragma omp simd
-                    for (int64_t i_M = 0; i_M < size_N; ++i_M) {
-                        const Real dsimilarity_sum_now = (((steady_2 * exp_similarity_shifted[(i_N) * size_N + i_M]) / steady_3) / number_1);
-                        dsimilarity_sum[(i_N) * size_N + i_M] = dsimilarity_sum_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dqueries(
+    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
+    Real* dsimilarity_sum, int64_t N, double temperature, int threads
+) {
+    const auto dloss_over_N = dloss[0] / Real(N);
+    rows(N, N * N, threads, [=](int64_t n) INLINE {
+        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
+        each(N, [=](int64_t m) INLINE {
+            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
+                    / of_all_sum_scaled_n / Real(temperature);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dqueries)
 
-extern "C" int backward_of_dqueries_2(
-    const Real* __restrict dloss,
-    const Real* __restrict key,
-    const Real* __restrict product_2,
-    const Real* __restrict query,
-    const Real* __restrict query_length,
-    const Real* __restrict query_norm,
-    Real* __restrict dqueries,
-    const int64_t size_D,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    // dqueries
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_D * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, key, product_2, query, query_length, query_norm, dqueries, size_D, size_N, temperature, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_3_now += ((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) * query[(i_N) * size_D + i_D]);
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
-                    const auto steady_3 = query_length[i_N];
-                    const auto steady_4 = choose((query_norm[i_N] >= Real(1e-12)), (sum_3_here / query_norm[i_N]), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
-                        const Real dqueries_now = (((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) / steady_3) - (steady_4 * query[(i_N) * size_D + i_D]));
-                        dqueries[(i_N) * size_D + i_D] = dqueries_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dqueries_2(
+    const Real* dloss, const Real* key, const Real* product_2, const Real* query,
+    const Real* query_length, const Real* query_norm, Real* dqueries, int64_t D, int64_t N,
+    double temperature, int threads
+) {
+    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
+    rows(N, D * N, threads, [=](int64_t n) INLINE {
+        const Real sum_3 = sum(D, [=](int64_t d) INLINE {
+            return (product_2[n * D + d] - dloss_over_N_over_temperature * key[n * D + d])
+                    * query[n * D + d];
+        });
+        const auto query_length_n = query_length[n];
+        const auto sum_3_over_query_norm_n_or_zero = choose(query_norm[n] >= Real(1e-12), sum_3
+                / query_norm[n], Real(0));
+        each(D, [=](int64_t d) INLINE {
+            dqueries[n * D + d] = (product_2[n * D + d] - dloss_over_N_over_temperature
+                    * key[n * D + d]) / query_length_n - sum_3_over_query_norm_n_or_zero
+                    * query[n * D + d];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dqueries_2)
 
-extern "C" int backward_of_dkeys(
-    const Real* __restrict dloss,
-    const Real* __restrict exp_similarity_shifted,
-    const Real* __restrict of_all_sum_scaled,
-    Real* __restrict dsimilarity_sum,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    // dsimilarity_sum
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = (dloss[0] / Real(size_N));
-                    const auto steady_3 = of_all_sum_scaled[i_N];
-                    #pragma omp simd
-                    for (int64_t i_M = 0; i_M < size_N; ++i_M) {
-                        const Real dsimilarity_sum_now = (((steady_2 * exp_similarity_shifted[(i_N) * size_N + i_M]) / steady_3) / number_1);
-                        dsimilarity_sum[(i_N) * size_N + i_M] = dsimilarity_sum_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dkeys(
+    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
+    Real* dsimilarity_sum, int64_t N, double temperature, int threads
+) {
+    const auto dloss_over_N = dloss[0] / Real(N);
+    rows(N, N * N, threads, [=](int64_t n) INLINE {
+        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
+        each(N, [=](int64_t m) INLINE {
+            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
+                    / of_all_sum_scaled_n / Real(temperature);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dkeys)
 
-extern "C" int backward_of_dkeys_2(
-    const Real* __restrict dloss,
-    const Real* __restrict key,
-    const Real* __restrict key_length,
-    const Real* __restrict key_norm,
-    const Real* __restrict product_1,
-    const Real* __restrict query,
-    Real* __restrict dkeys,
-    const int64_t size_D,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    // dkeys
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_D * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, key, key_length, key_norm, product_1, query, dkeys, size_D, size_N, temperature, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_4_added = 0;
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_4_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_4_now += ((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) * key[(i_N) * size_D + i_D]);
-                        }
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real sum_4_here = Real(sum_4_added);
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
-                    const auto steady_3 = key_length[i_N];
-                    const auto steady_4 = choose((key_norm[i_N] >= Real(1e-12)), (sum_4_here / key_norm[i_N]), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
-                        const Real dkeys_now = (((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) / steady_3) - (steady_4 * key[(i_N) * size_D + i_D]));
-                        dkeys[(i_N) * size_D + i_D] = dkeys_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dkeys_2(
+    const Real* dloss, const Real* key, const Real* key_length, const Real* key_norm,
+    const Real* product_1, const Real* query, Real* dkeys, int64_t D, int64_t N, double temperature,
+    int threads
+) {
+    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
+    rows(N, D * N, threads, [=](int64_t n) INLINE {
+        const Real sum_4 = sum(D, [=](int64_t d) INLINE {
+            return (product_1[n * D + d] - dloss_over_N_over_temperature * query[n * D + d])
+                    * key[n * D + d];
+        });
+        const auto key_length_n = key_length[n];
+        const auto sum_4_over_key_norm_n_or_zero = choose(key_norm[n] >= Real(1e-12), sum_4
+                / key_norm[n], Real(0));
+        each(D, [=](int64_t d) INLINE {
+            dkeys[n * D + d] = (product_1[n * D + d] - dloss_over_N_over_temperature
+                    * query[n * D + d]) / key_length_n - sum_4_over_key_norm_n_or_zero
+                    * key[n * D + d];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dkeys_2)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict exp_similarity_shifted,
-    const Real* __restrict of_all_sum_scaled,
-    Real* __restrict dsimilarity_sum,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    // dsimilarity_sum
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, exp_similarity_shifted, of_all_sum_scaled, dsimilarity_sum, size_N, temperature, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = (dloss[0] / Real(size_N));
-                    const auto steady_3 = of_all_sum_scaled[i_N];
-                    #pragma omp simd
-                    for (int64_t i_M = 0; i_M < size_N; ++i_M) {
-                        const Real dsimilarity_sum_now = (((steady_2 * exp_similarity_shifted[(i_N) * size_N + i_M]) / steady_3) / number_1);
-                        dsimilarity_sum[(i_N) * size_N + i_M] = dsimilarity_sum_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
+    Real* dsimilarity_sum, int64_t N, double temperature, int threads
+) {
+    const auto dloss_over_N = dloss[0] / Real(N);
+    rows(N, N * N, threads, [=](int64_t n) INLINE {
+        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
+        each(N, [=](int64_t m) INLINE {
+            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
+                    / of_all_sum_scaled_n / Real(temperature);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_2(
-    const Real* __restrict dloss,
-    const Real* __restrict key,
-    const Real* __restrict key_length,
-    const Real* __restrict key_norm,
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    const Real* __restrict query,
-    const Real* __restrict query_length,
-    const Real* __restrict query_norm,
-    Real* __restrict dqueries,
-    Real* __restrict dkeys,
-    const int64_t size_D,
-    const int64_t size_N,
-    const double temperature,
-    const int threads
-) try {
-    // dqueries, dkeys
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_D * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm, dqueries, dkeys, size_D, size_N, temperature, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(temperature);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_3_added = 0;
-                double sum_4_added = 0;
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_3_now = 0;
-                        Real sum_4_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now, sum_4_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_3_now += ((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) * query[(i_N) * size_D + i_D]);
-                            sum_4_now += ((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) * key[(i_N) * size_D + i_D]);
-                        }
-                        sum_3_added += sum_3_now;
-                        sum_4_added += sum_4_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real sum_4_here = Real(sum_4_added);
-                {
-                    const auto steady_2 = ((dloss[0] / Real(size_N)) / number_1);
-                    const auto steady_3 = query_length[i_N];
-                    const auto steady_4 = choose((query_norm[i_N] >= Real(1e-12)), (sum_3_here / query_norm[i_N]), Real(0));
-                    const auto steady_5 = key_length[i_N];
-                    const auto steady_6 = choose((key_norm[i_N] >= Real(1e-12)), (sum_4_here / key_norm[i_N]), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
-                        const Real dqueries_now = (((product_2[(i_N) * size_D + i_D] - (steady_2 * key[(i_N) * size_D + i_D])) / steady_3) - (steady_4 * query[(i_N) * size_D + i_D]));
-                        dqueries[(i_N) * size_D + i_D] = dqueries_now;
-                        const Real dkeys_now = (((product_1[(i_N) * size_D + i_D] - (steady_2 * query[(i_N) * size_D + i_D])) / steady_5) - (steady_6 * key[(i_N) * size_D + i_D]));
-                        dkeys[(i_N) * size_D + i_D] = dkeys_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_2(
+    const Real* dloss, const Real* key, const Real* key_length, const Real* key_norm,
+    const Real* product_1, const Real* product_2, const Real* query, const Real* query_length,
+    const Real* query_norm, Real* dqueries, Real* dkeys, int64_t D, int64_t N, double temperature,
+    int threads
+) {
+    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
+    rows(N, D * N, threads, [=](int64_t n) INLINE {
+        const auto found = reduced<Real, 2, false>(D, [=](int64_t d) INLINE {
+            return Several<Real, 2>{{(product_2[n * D + d] - dloss_over_N_over_temperature
+                    * key[n * D + d]) * query[n * D + d], (product_1[n * D + d]
+                    - dloss_over_N_over_temperature * query[n * D + d]) * key[n * D + d]}};
+        });
+        const Real sum_3 = found.of[0];
+        const Real sum_4 = found.of[1];
+        const auto query_length_n = query_length[n];
+        const auto sum_3_over_query_norm_n_or_zero = choose(query_norm[n] >= Real(1e-12), sum_3
+                / query_norm[n], Real(0));
+        const auto key_length_n = key_length[n];
+        const auto sum_4_over_key_norm_n_or_zero = choose(key_norm[n] >= Real(1e-12), sum_4
+                / key_norm[n], Real(0));
+        each(D, [=](int64_t d) INLINE {
+            dqueries[n * D + d] = (product_2[n * D + d] - dloss_over_N_over_temperature
+                    * key[n * D + d]) / query_length_n - sum_3_over_query_norm_n_or_zero
+                    * query[n * D + d];
+            dkeys[n * D + d] = (product_1[n * D + d] - dloss_over_N_over_temperature
+                    * query[n * D + d]) / key_length_n - sum_4_over_key_norm_n_or_zero
+                    * key[n * D + d];
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward_2)

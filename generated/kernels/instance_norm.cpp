@@ -4,1286 +4,319 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    // inv_std, xhat, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real diff__now = ((x[(i_N) * size_C + i_C] - (x[(i_N) * size_C + i_C] / Real(1))) - ((x[(i_N) * size_C + i_C] - (x[(i_N) * size_C + i_C] / Real(1))) / Real(1)));
-                        const Real inv_std_now = (1 / square_root(((square(diff__now) / Real(1)) + number_1)));
-                        inv_std[(i_N) * size_C + i_C] = inv_std_now;
-                        const Real xhat_now = (inv_std_now * diff__now);
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                        const Real y_now = (bias[i_C] + (gain[i_C] * xhat_now));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        const Real diff_ = x[n * C + c] - x[n * C + c] / Real(1) - (x[n * C + c] - x[n * C + c]
+                / Real(1)) / Real(1);
+        const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
+        inv_std[n * C + c] = inv_std_now;
+        const Real xhat_now = inv_std_now * diff_;
+        xhat[n * C + c] = xhat_now;
+        y[n * C + c] = bias[c] + gain[c] * xhat_now;
+    });
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(bias, gain, x, inv_std, xhat, y, size_C, size_N, size_S, eps, threads);
-    // inv_std, xhat, y
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, size_S, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_S));
-                    const auto steady_3 = (sum_2_here / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_S)) + number_1)));
-                inv_std[(i_N) * size_C + i_C] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = (sum_1_here / Real(size_S));
-                    const auto steady_4 = (sum_2_here / Real(size_S));
-                    const auto steady_5 = bias[i_C];
-                    const auto steady_6 = gain[i_C];
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real xhat_now = (steady_2 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_3) - steady_4));
-                        xhat[((i_N) * size_C + i_C) * size_S + i_S] = xhat_now;
-                        const Real y_now = (steady_5 + (steady_6 * xhat_now));
-                        y[((i_N) * size_C + i_C) * size_S + i_S] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
+        const auto sum_1_over_S = sum_1 / Real(S);
+        const Real sum_2 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
+                - sum_1_over_S; });
+        const auto sum_2_over_S = sum_2 / Real(S);
+        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
+            return square(x[(n * C + c) * S + s] - sum_1_over_S - sum_2_over_S);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
+        inv_std[n * C + c] = inv_std_now;
+        const auto bias_c = bias[c];
+        const auto gain_c = gain[c];
+        each(S, [=](int64_t s) INLINE {
+            const Real xhat_now = inv_std_now * (x[(n * C + c) * S + s] - sum_1_over_S
+                    - sum_2_over_S);
+            xhat[(n * C + c) * S + s] = xhat_now;
+            y[(n * C + c) * S + s] = bias_c + gain_c * xhat_now;
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
+    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                            const Real dx_now = ((gain[i_C] * inv_std[(i_N) * size_C + i_C]) * ((dy[(i_N) * size_C + i_C] - (dy[(i_N) * size_C + i_C] / Real(1))) - (((dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]) / Real(1)) * xhat[(i_N) * size_C + i_C])));
-                            dx[(i_N) * size_C + i_C] = dx_now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            dgain[c] += dy[n * C + c] * xhat[n * C + c];
+            dbias[c] += dy[n * C + c];
+            dx[n * C + c] = gain[c] * inv_std[n * C + c] * (dy[n * C + c] - dy[n * C + c] / Real(1)
+                    - dy[n * C + c] * xhat[n * C + c] / Real(1) * xhat[n * C + c]);
+        });
+    }, Columns(dgain, C), Columns(dbias, C));
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dy, gain, inv_std, xhat, dgain, dbias, dx, size_C, size_N, size_S, threads);
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, size_S, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_dy_added = 0;
-                double sum_dy_xhat_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_now = 0;
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_now, sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * xhat[((i_N) * size_C + i_C) * size_S + i_S]);
-                        }
-                        sum_dy_added += sum_dy_now;
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_here = Real(sum_dy_added);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                dgain_part[i_C] += double(sum_dy_xhat_here);
-                dbias_part[i_C] += double(sum_dy_here);
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[(i_N) * size_C + i_C]);
-                    const auto steady_2 = (sum_dy_here / Real(size_S));
-                    const auto steady_3 = (sum_dy_xhat_here / Real(size_S));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - (steady_3 * xhat[((i_N) * size_C + i_C) * size_S + i_S])));
-                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+template <class Real>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
+    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{dy[(n * C + c) * S + s], dy[(n * C + c) * S + s]
+                    * xhat[(n * C + c) * S + s]}};
+        });
+        const Real sum_dy = found.of[0];
+        const Real sum_dy_xhat = found.of[1];
+        dgain[c] += sum_dy_xhat;
+        dbias[c] += sum_dy;
+        const auto gain_c_times_inv_std_nc = gain[c] * inv_std[n * C + c];
+        const auto sum_dy_over_S = sum_dy / Real(S);
+        const auto sum_dy_xhat_over_S = sum_dy_xhat / Real(S);
+        each(S, [=](int64_t s) INLINE {
+            dx[(n * C + c) * S + s] = gain_c_times_inv_std_nc * (dy[(n * C + c) * S + s]
+                    - sum_dy_over_S - sum_dy_xhat_over_S * xhat[(n * C + c) * S + s]);
+        });
+    }, Total(dgain, C), Total(dbias, C));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int lean_forward_without_S(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real mean_now = (x[(i_N) * size_C + i_C] / Real(1));
-                        mean[(i_N) * size_C + i_C] = mean_now;
-                        const Real sum_2_now = (x[(i_N) * size_C + i_C] - mean_now);
-                        sum_2[(i_N) * size_C + i_C] = sum_2_now;
-                        const Real diff__now = ((x[(i_N) * size_C + i_C] - mean_now) - (sum_2_now / Real(1)));
-                        const Real inv_std_now = (1 / square_root(((square(diff__now) / Real(1)) + number_1)));
-                        inv_std[(i_N) * size_C + i_C] = inv_std_now;
-                        const Real y_now = (bias[i_C] + (gain[i_C] * (inv_std_now * diff__now)));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        const Real mean_now = x[n * C + c] / Real(1);
+        mean[n * C + c] = mean_now;
+        const Real sum_2_now = x[n * C + c] - mean_now;
+        sum_2[n * C + c] = sum_2_now;
+        const Real diff_ = x[n * C + c] - mean_now - sum_2_now / Real(1);
+        const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
+        inv_std[n * C + c] = inv_std_now;
+        y[n * C + c] = bias[c] + gain[c] * (inv_std_now * diff_);
+    });
     return DONE;
 }
 
-extern "C" int lean_forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return lean_forward_without_S(bias, gain, x, mean, sum_2, inv_std, y, size_C, size_N, size_S, eps, threads);
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_C, size_S, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = (sum_1_here / Real(size_S));
-                mean[(i_N) * size_C + i_C] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[(i_N) * size_C + i_C] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = (sum_2_here / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_S)) + number_1)));
-                inv_std[(i_N) * size_C + i_C] = inv_std_here;
-                {
-                    const auto steady_2 = bias[i_C];
-                    const auto steady_3 = gain[i_C];
-                    const auto steady_4 = inv_std_here;
-                    const auto steady_5 = mean_here;
-                    const auto steady_6 = (sum_2_here / Real(size_S));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real y_now = (steady_2 + (steady_3 * (steady_4 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_5) - steady_6))));
-                        y[((i_N) * size_C + i_C) * size_S + i_S] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dx_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+template <class Real>
+static int lean_forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (inv_std[(i_N) * size_C + i_C] * ((x[(i_N) * size_C + i_C] - mean[(i_N) * size_C + i_C]) - (sum_2[(i_N) * size_C + i_C] / Real(1))));
-                        const Real dx_now = ((gain[i_C] * inv_std[(i_N) * size_C + i_C]) * ((dy[(i_N) * size_C + i_C] - (dy[(i_N) * size_C + i_C] / Real(1))) - (((dy[(i_N) * size_C + i_C] * xhat_now) / Real(1)) * xhat_now)));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S, eps, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
+        const Real mean_now = sum_1 / Real(S);
+        mean[n * C + c] = mean_now;
+        const Real sum_2_now = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
+                - mean_now; });
+        sum_2[n * C + c] = sum_2_now;
+        const auto sum_2_over_S = sum_2_now / Real(S);
+        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
+            return square(x[(n * C + c) * S + s] - mean_now - sum_2_over_S);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
+        inv_std[n * C + c] = inv_std_now;
+        const auto bias_c = bias[c];
+        const auto gain_c = gain[c];
+        each(S, [=](int64_t s) INLINE {
+            y[(n * C + c) * S + s] = bias_c + gain_c * (inv_std_now * (x[(n * C + c) * S + s]
+                    - mean_now - sum_2_over_S));
+        });
+    });
     return DONE;
 }
+EXPORTED(lean_forward)
 
-extern "C" int lean_backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dx_without_S(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_N, size_S, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_dy_added = 0;
-                double sum_dy_xhat_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_2 = mean[(i_N) * size_C + i_C];
-                    const auto steady_3 = (sum_2[(i_N) * size_C + i_C] / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_now = 0;
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_now, sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                        }
-                        sum_dy_added += sum_dy_now;
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_here = Real(sum_dy_added);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[(i_N) * size_C + i_C]);
-                    const auto steady_2 = (sum_dy_here / Real(size_S));
-                    const auto steady_3 = (sum_dy_xhat_here / Real(size_S));
-                    const auto steady_4 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_5 = mean[(i_N) * size_C + i_C];
-                    const auto steady_6 = (sum_2[(i_N) * size_C + i_C] / Real(size_S));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - (steady_3 * (steady_4 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_5) - steady_6)))));
-                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dgain_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dgain
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[(i_N) * size_C + i_C] * ((x[(i_N) * size_C + i_C] - mean[(i_N) * size_C + i_C]) - (sum_2[(i_N) * size_C + i_C] / Real(1)))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dgain_without_S(dy, inv_std, mean, sum_2, x, dgain, size_C, size_N, size_S, threads);
-    // dgain
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_S, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_dy_xhat_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_2 = mean[(i_N) * size_C + i_C];
-                    const auto steady_3 = (sum_2[(i_N) * size_C + i_C] / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                        }
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                dgain_part[i_C] += double(sum_dy_xhat_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dbias_without_S(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dbias_without_S(dy, dbias, size_C, size_N, size_S, threads);
-    // dbias
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, size_S, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_dy_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        sum_dy_added += sum_dy_now;
-                    }
-                }
-                const Real sum_dy_here = Real(sum_dy_added);
-                dbias_part[i_C] += double(sum_dy_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
-static int lean_backward_of_dgain_dbias_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (inv_std[(i_N) * size_C + i_C] * ((x[(i_N) * size_C + i_C] - mean[(i_N) * size_C + i_C]) - (sum_2[(i_N) * size_C + i_C] / Real(1)))));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-}
-
-extern "C" int lean_backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_of_dgain_dbias_without_S(dy, inv_std, mean, sum_2, x, dgain, dbias, size_C, size_N, size_S, threads);
-    // dgain, dbias
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2, x, size_C, size_S, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_dy_added = 0;
-                double sum_dy_xhat_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_2 = mean[(i_N) * size_C + i_C];
-                    const auto steady_3 = (sum_2[(i_N) * size_C + i_C] / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_now = 0;
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_now, sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                        }
-                        sum_dy_added += sum_dy_now;
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_here = Real(sum_dy_added);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                dgain_part[i_C] += double(sum_dy_xhat_here);
-                dbias_part[i_C] += double(sum_dy_here);
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int lean_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real xhat_now = (inv_std[(i_N) * size_C + i_C] * ((x[(i_N) * size_C + i_C] - mean[(i_N) * size_C + i_C]) - (sum_2[(i_N) * size_C + i_C] / Real(1))));
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat_now);
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                            const Real dx_now = ((gain[i_C] * inv_std[(i_N) * size_C + i_C]) * ((dy[(i_N) * size_C + i_C] - (dy[(i_N) * size_C + i_C] / Real(1))) - (((dy[(i_N) * size_C + i_C] * xhat_now) / Real(1)) * xhat_now)));
-                            dx[(i_N) * size_C + i_C] = dx_now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            const Real xhat = inv_std[n * C + c] * (x[n * C + c] - mean[n * C + c]
+                    - sum_2[n * C + c] / Real(1));
+            if constexpr (want_dgain) dgain[c] += dy[n * C + c] * xhat;
+            if constexpr (want_dbias) dbias[c] += dy[n * C + c];
+            if constexpr (want_dx) dx[n * C + c] = gain[c] * inv_std[n * C + c] * (dy[n * C + c]
+                    - dy[n * C + c] / Real(1) - dy[n * C + c] * xhat / Real(1) * xhat);
+        });
+    }, Columns(dgain, want_dgain ? C : 0), Columns(dbias, want_dbias ? C : 0));
     return DONE;
 }
 
-extern "C" int lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return lean_backward_without_S(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, size_C, size_N, size_S, threads);
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2, x, dx, size_C, size_S, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_dy_added = 0;
-                double sum_dy_xhat_added = 0;
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_2 = mean[(i_N) * size_C + i_C];
-                    const auto steady_3 = (sum_2[(i_N) * size_C + i_C] / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_dy_now = 0;
-                        Real sum_dy_xhat_now = 0;
-                        #pragma omp simd reduction(+:sum_dy_now, sum_dy_xhat_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_dy_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                            sum_dy_xhat_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * (steady_1 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3)));
-                        }
-                        sum_dy_added += sum_dy_now;
-                        sum_dy_xhat_added += sum_dy_xhat_now;
-                    }
-                }
-                const Real sum_dy_here = Real(sum_dy_added);
-                const Real sum_dy_xhat_here = Real(sum_dy_xhat_added);
-                dgain_part[i_C] += double(sum_dy_xhat_here);
-                dbias_part[i_C] += double(sum_dy_here);
-                {
-                    const auto steady_1 = (gain[i_C] * inv_std[(i_N) * size_C + i_C]);
-                    const auto steady_2 = (sum_dy_here / Real(size_S));
-                    const auto steady_3 = (sum_dy_xhat_here / Real(size_S));
-                    const auto steady_4 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_5 = mean[(i_N) * size_C + i_C];
-                    const auto steady_6 = (sum_2[(i_N) * size_C + i_C] / Real(size_S));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - (steady_3 * (steady_4 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_5) - steady_6)))));
-                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
+static int lean_backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto inv_std_nc = inv_std[n * C + c];
+        const auto mean_nc = mean[n * C + c];
+        const auto sum_2_nc_over_S = sum_2[n * C + c] / Real(S);
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{dy[(n * C + c) * S + s], dy[(n * C + c) * S + s] * (inv_std_nc
+                    * (x[(n * C + c) * S + s] - mean_nc - sum_2_nc_over_S))}};
+        });
+        const Real sum_dy = found.of[0];
+        const Real sum_dy_xhat = found.of[1];
+        if constexpr (want_dgain) dgain[c] += sum_dy_xhat;
+        if constexpr (want_dbias) dbias[c] += sum_dy;
+        const auto gain_c_times_inv_std_nc = gain[c] * inv_std_nc;
+        const auto sum_dy_over_S = sum_dy / Real(S);
+        const auto sum_dy_xhat_over_S = sum_dy_xhat / Real(S);
+        each(want_dx ? S : 0, [=](int64_t s) INLINE {
+            dx[(n * C + c) * S + s] = gain_c_times_inv_std_nc * (dy[(n * C + c) * S + s]
+                    - sum_dy_over_S - sum_dy_xhat_over_S * (inv_std_nc * (x[(n * C + c) * S + s]
+                    - mean_nc - sum_2_nc_over_S)));
+        });
+    }, Total(dgain, want_dgain ? C : 0), Total(dbias, want_dbias ? C : 0));
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_backward)
 
+template <class Real>
 static int plain_forward_without_S(
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
+    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
+    int threads
 ) {
-    // inv_std, xhat
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real diff__now = ((x[(i_N) * size_C + i_C] - (x[(i_N) * size_C + i_C] / Real(1))) - ((x[(i_N) * size_C + i_C] - (x[(i_N) * size_C + i_C] / Real(1))) / Real(1)));
-                        const Real inv_std_now = (1 / square_root(((square(diff__now) / Real(1)) + number_1)));
-                        inv_std[(i_N) * size_C + i_C] = inv_std_now;
-                        const Real xhat_now = (inv_std_now * diff__now);
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        const Real diff_ = x[n * C + c] - x[n * C + c] / Real(1) - (x[n * C + c] - x[n * C + c]
+                / Real(1)) / Real(1);
+        const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
+        inv_std[n * C + c] = inv_std_now;
+        xhat[n * C + c] = inv_std_now * diff_;
+    });
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const double eps,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(x, inv_std, xhat, size_C, size_N, size_S, eps, threads);
-    // inv_std, xhat
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, size_S, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += x[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_2_now += (x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_S));
-                    const auto steady_3 = (sum_2_here / Real(size_S));
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_3_now += square(((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_S)) + number_1)));
-                inv_std[(i_N) * size_C + i_C] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = (sum_1_here / Real(size_S));
-                    const auto steady_4 = (sum_2_here / Real(size_S));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real xhat_now = (steady_2 * ((x[((i_N) * size_C + i_C) * size_S + i_S] - steady_3) - steady_4));
-                        xhat[((i_N) * size_C + i_C) * size_S + i_S] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
+    int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(x, inv_std, xhat, C, N, S, eps, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
+        const auto sum_1_over_S = sum_1 / Real(S);
+        const Real sum_2 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
+                - sum_1_over_S; });
+        const auto sum_2_over_S = sum_2 / Real(S);
+        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
+            return square(x[(n * C + c) * S + s] - sum_1_over_S - sum_2_over_S);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
+        inv_std[n * C + c] = inv_std_now;
+        each(S, [=](int64_t s) INLINE {
+            xhat[(n * C + c) * S + s] = inv_std_now * (x[(n * C + c) * S + s] - sum_1_over_S
+                    - sum_2_over_S);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (inv_std[(i_N) * size_C + i_C] * ((dy[(i_N) * size_C + i_C] - (dy[(i_N) * size_C + i_C] / Real(1))) - (((dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]) / Real(1)) * y[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        dx[n * C + c] = inv_std[n * C + c] * (dy[n * C + c] - dy[n * C + c] / Real(1)
+                - dy[n * C + c] * y[n * C + c] / Real(1) * y[n * C + c]);
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dy, inv_std, y, dx, size_C, size_N, size_S, threads);
-    // dx
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (dy[((i_N) * size_C + i_C) * size_S + i_S] * y[((i_N) * size_C + i_C) * size_S + i_S]);
-                            sum_2_now += dy[((i_N) * size_C + i_C) * size_S + i_S];
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[(i_N) * size_C + i_C];
-                    const auto steady_2 = (sum_2_here / Real(size_S));
-                    const auto steady_3 = (sum_1_here / Real(size_S));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dx_now = (steady_1 * ((dy[((i_N) * size_C + i_C) * size_S + i_S] - steady_2) - (steady_3 * y[((i_N) * size_C + i_C) * size_S + i_S])));
-                        dx[((i_N) * size_C + i_C) * size_S + i_S] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
+    int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, y, dx, C, N, S, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{dy[(n * C + c) * S + s] * y[(n * C + c) * S + s],
+                    dy[(n * C + c) * S + s]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto inv_std_nc = inv_std[n * C + c];
+        const auto sum_2_over_S = sum_2 / Real(S);
+        const auto sum_1_over_S = sum_1 / Real(S);
+        each(S, [=](int64_t s) INLINE {
+            dx[(n * C + c) * S + s] = inv_std_nc * (dy[(n * C + c) * S + s] - sum_2_over_S
+                    - sum_1_over_S * y[(n * C + c) * S + s]);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real>
+static int lean_backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, true, false, false>(dy, gain, inv_std, mean, sum_2, x, nullptr,
+            nullptr, dx, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dx)
+
+template <class Real>
+static int lean_backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, false, true, false>(dy, gain, inv_std, mean, sum_2, x, dgain,
+            nullptr, nullptr, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dgain)
+
+template <class Real>
+static int lean_backward_of_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, false, false, true>(dy, gain, inv_std, mean, sum_2, x, nullptr,
+            dbias, nullptr, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dbias)
+
+template <class Real>
+static int lean_backward_of_dgain_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+    const Real* x, Real* dgain, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
+) {
+    return lean_backward<Real, false, true, true>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias,
+            nullptr, C, N, S, threads);
+}
+EXPORTED(lean_backward_of_dgain_dbias)

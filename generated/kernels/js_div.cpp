@@ -4,471 +4,111 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_4_memory(1);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    // sum_4
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_4_parts_memory(threads * 1, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(p, q, size_C, rows, sum_4_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_4_part = sum_4_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                double sum_3_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
-                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
-                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real sum_3_here = Real(sum_3_added);
-                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, 1, sum_4);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_4[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* p, const Real* q, Real* loss, int64_t C, int64_t N, int threads) {
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
+        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 3>{{choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+                    Real(0), log((p[n * C + c] + q[n * C + c]) / Real(2)) * (p[n * C + c]
+                    + q[n * C + c]) / Real(2)), choose(absolute(p[n * C + c]) <= Real(0), Real(0),
+                    log(p[n * C + c]) * p[n * C + c]), choose(absolute(q[n * C + c]) <= Real(0),
+                    Real(0), log(q[n * C + c]) * q[n * C + c])}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const Real sum_3 = found.of[2];
+        sum_4[0] += -sum_1 - Real(0.5) * -sum_2 - Real(0.5) * -sum_3;
+    }, Total(sum_4, 1));
+    loss[0] = sum_4[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dp(
-    const Real* __restrict dloss,
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict dp,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dp
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dp, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(2)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dp_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
-                        dp[(i_N) * size_C + i_C] = dp_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dp = true, bool want_dq = true>
+static int backward(
+    const Real* dloss, const Real* p, const Real* q, Real* dp, Real* dq, int64_t C, int64_t N,
+    int threads
+) {
+    const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        const Real dmixture_whole = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+                Real(0), dloss_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
+                * q[n * C + c]) + Real(1)));
+        if constexpr (want_dp) dp[n * C + c] = dmixture_whole
+                + choose(absolute(p[n * C + c]) <= Real(0), Real(0), dloss_over_two_over_N
+                * (log(p[n * C + c]) + Real(1)));
+        if constexpr (want_dq) dq[n * C + c] = dmixture_whole
+                + choose(absolute(q[n * C + c]) <= Real(0), Real(0), dloss_over_two_over_N
+                * (log(q[n * C + c]) + Real(1)));
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dq(
-    const Real* __restrict dloss,
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict dq,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dq
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dq, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(2)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dq_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
-                        dq[(i_N) * size_C + i_C] = dq_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dp = true, bool want_dq = true>
+static int loss_and_dp_dq(
+    const Real* p, const Real* q, Real* dp, Real* dq, Real* loss, int64_t C, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    const Real one_over_two_over_N = 1.0 / 2.0 / double(N);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
+        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            const Real dmixture_whole = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+                    Real(0), one_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
+                    * q[n * C + c]) + Real(1)));
+            if constexpr (want_dp) dp[n * C + c] = dmixture_whole
+                    + choose(absolute(p[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
+                    * (log(p[n * C + c]) + Real(1)));
+            if constexpr (want_dq) dq[n * C + c] = dmixture_whole
+                    + choose(absolute(q[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
+                    * (log(q[n * C + c]) + Real(1)));
+            return Several<Real, 3>{{choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+                    Real(0), log((p[n * C + c] + q[n * C + c]) / Real(2)) * (p[n * C + c]
+                    + q[n * C + c]) / Real(2)), choose(absolute(p[n * C + c]) <= Real(0), Real(0),
+                    log(p[n * C + c]) * p[n * C + c]), choose(absolute(q[n * C + c]) <= Real(0),
+                    Real(0), log(q[n * C + c]) * q[n * C + c])}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const Real sum_3 = found.of[2];
+        sum_4[0] += -sum_1 - Real(0.5) * -sum_2 - Real(0.5) * -sum_3;
+    }, Total(sum_4, 1));
+    loss[0] = sum_4[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dp_dq)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict dp,
-    Real* __restrict dq,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dp, dq
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, p, q, dp, dq, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = ((dloss[0] / Real(2)) / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dmixture_whole_now = (-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (steady_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1)))));
-                        const Real dp_now = (dmixture_whole_now + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
-                        dp[(i_N) * size_C + i_C] = dp_now;
-                        const Real dq_now = (dmixture_whole_now + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (steady_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
-                        dq[(i_N) * size_C + i_C] = dq_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dp(
+    const Real* dloss, const Real* p, const Real* q, Real* dp, int64_t C, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dloss, p, q, dp, nullptr, C, N, threads);
+}
+EXPORTED(backward_of_dp)
 
-extern "C" int loss_and_dp_dq(
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict dp,
-    Real* __restrict dq,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_4_memory(1);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    // sum_4, dp, dq
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_4_parts_memory(threads * 1, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(p, q, dp, dq, size_C, size_N, rows, sum_4_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / 2.0) / double(size_N)));
-            double* __restrict sum_4_part = sum_4_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                double sum_3_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
-                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
-                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
-                            const Real dmixture_whole_now = (-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1)))));
-                            const Real dp_now = (dmixture_whole_now + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
-                            dp[(i_N) * size_C + i_C] = dp_now;
-                            const Real dq_now = (dmixture_whole_now + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
-                            dq[(i_N) * size_C + i_C] = dq_now;
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real sum_3_here = Real(sum_3_added);
-                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, 1, sum_4);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_4[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dq(
+    const Real* dloss, const Real* p, const Real* q, Real* dq, int64_t C, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dloss, p, q, nullptr, dq, C, N, threads);
+}
+EXPORTED(backward_of_dq)
 
-extern "C" int loss_and_dp(
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict dp,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_4_memory(1);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    // sum_4, dp
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_4_parts_memory(threads * 1, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(p, q, dp, size_C, size_N, rows, sum_4_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / 2.0) / double(size_N)));
-            double* __restrict sum_4_part = sum_4_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                double sum_3_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
-                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
-                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
-                            const Real dp_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(p[(i_N) * size_C + i_C]) + Real(1)))));
-                            dp[(i_N) * size_C + i_C] = dp_now;
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real sum_3_here = Real(sum_3_added);
-                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, 1, sum_4);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_4[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dp(
+    const Real* p, const Real* q, Real* dp, Real* loss, int64_t C, int64_t N, int threads
+) {
+    return loss_and_dp_dq<Real, true, false>(p, q, dp, nullptr, loss, C, N, threads);
+}
+EXPORTED(loss_and_dp)
 
-extern "C" int loss_and_dq(
-    const Real* __restrict p,
-    const Real* __restrict q,
-    Real* __restrict dq,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_4_memory(1);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    // sum_4, dq
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_4_parts_memory(threads * 1, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(p, q, dq, size_C, size_N, rows, sum_4_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(((1.0 / 2.0) / double(size_N)));
-            double* __restrict sum_4_part = sum_4_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                double sum_3_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now, sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), ((log(((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C]) / Real(2))) * (p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) / Real(2)));
-                            sum_2_now += choose((absolute(p[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(p[(i_N) * size_C + i_C]) * p[(i_N) * size_C + i_C]));
-                            sum_3_now += choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (log(q[(i_N) * size_C + i_C]) * q[(i_N) * size_C + i_C]));
-                            const Real dq_now = ((-choose((absolute((p[(i_N) * size_C + i_C] + q[(i_N) * size_C + i_C])) <= Real(0)), Real(0), (number_1 * (log(((p[(i_N) * size_C + i_C] / Real(2)) + (Real(0.5) * q[(i_N) * size_C + i_C]))) + Real(1))))) + choose((absolute(q[(i_N) * size_C + i_C]) <= Real(0)), Real(0), (number_1 * (log(q[(i_N) * size_C + i_C]) + Real(1)))));
-                            dq[(i_N) * size_C + i_C] = dq_now;
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                const Real sum_3_here = Real(sum_3_added);
-                sum_4_part[0] += double((((-sum_1_here) - (Real(0.5) * (-sum_2_here))) - (Real(0.5) * (-sum_3_here))));
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, 1, sum_4);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_4, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_4[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int loss_and_dq(
+    const Real* p, const Real* q, Real* dq, Real* loss, int64_t C, int64_t N, int threads
+) {
+    return loss_and_dp_dq<Real, false, true>(p, q, nullptr, dq, loss, C, N, threads);
+}
+EXPORTED(loss_and_dq)

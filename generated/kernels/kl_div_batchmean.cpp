@@ -4,866 +4,148 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_D(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
+    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
 ) {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, size_B, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_B; block < last_B; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_B);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_B = block; i_B < stop; ++i_B) {
-                            sum_1_now += (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) * target[i_B])) - (target[i_B] * x[i_B]));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
+            return choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) * target[b])
+                    - target[b] * x[b];
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(B);
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return forward_without_D(target, x, loss, size_B, size_D, threads);
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, size_D, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_1_now += (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) * target[(i_B) * size_D + i_D])) - (target[(i_B) * size_D + i_D] * x[(i_B) * size_D + i_D]));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dx_without_D(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    Real* __restrict dx,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
+template <class Real>
+static int forward(
+    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
 ) {
-    // dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_B));
-                    #pragma omp simd
-                    for (int64_t i_B = first_B; i_B < last_B; ++i_B) {
-                        const Real dx_now = (-(steady_1 * target[i_B]));
-                        dx[i_B] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (D == 1) return forward_without_D<Real>(target, x, loss, B, D, threads);
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
+        sum_1[0] += sum(D, [=](int64_t d) INLINE {
+            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
+                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(B);
     return DONE;
 }
+EXPORTED(forward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    Real* __restrict dx,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return backward_of_dx_without_D(dloss, target, dx, size_B, size_D, threads);
-    // dx
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, dx, size_B, size_D, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_B));
-                    #pragma omp simd
-                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
-                        const Real dx_now = (-(steady_1 * target[(i_B) * size_D + i_D]));
-                        dx[(i_B) * size_D + i_D] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dtarget_without_D(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) {
-    // dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_B, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_B));
-                    #pragma omp simd
-                    for (int64_t i_B = first_B; i_B < last_B; ++i_B) {
-                        const Real dtarget_now = (steady_1 * (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) + Real(1))) - x[i_B]));
-                        dtarget[i_B] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return backward_of_dtarget_without_D(dloss, target, x, dtarget, size_B, size_D, threads);
-    // dtarget
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_B, size_D, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_B));
-                    #pragma omp simd
-                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
-                        const Real dtarget_now = (steady_1 * (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) + Real(1))) - x[(i_B) * size_D + i_D]));
-                        dtarget[(i_B) * size_D + i_D] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward_without_D(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
+    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int threads
 ) {
-    // dx, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_B, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_B));
-                    #pragma omp simd
-                    for (int64_t i_B = first_B; i_B < last_B; ++i_B) {
-                        const Real dx_now = (-(steady_1 * target[i_B]));
-                        dx[i_B] = dx_now;
-                        const Real dtarget_now = (steady_1 * (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) + Real(1))) - x[i_B]));
-                        dtarget[i_B] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    const auto dloss_over_B = dloss[0] / Real(B);
+    entries(B, threads, [=](int64_t b) INLINE {
+        if constexpr (want_dx) dx[b] = -(dloss_over_B * target[b]);
+        if constexpr (want_dtarget) dtarget[b] = dloss_over_B
+                * (choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) + Real(1))
+                - x[b]);
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return backward_without_D(dloss, target, x, dx, dtarget, size_B, size_D, threads);
-    // dx, dtarget
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_B, size_D, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_B));
-                    #pragma omp simd
-                    for (int64_t i_D = 0; i_D < size_D; ++i_D) {
-                        const Real dx_now = (-(steady_1 * target[(i_B) * size_D + i_D]));
-                        dx[(i_B) * size_D + i_D] = dx_now;
-                        const Real dtarget_now = (steady_1 * (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) + Real(1))) - x[(i_B) * size_D + i_D]));
-                        dtarget[(i_B) * size_D + i_D] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int threads
+) {
+    if (D == 1) return backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, B, D, threads);
+    const auto dloss_over_B = dloss[0] / Real(B);
+    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
+        if constexpr (want_dx) dx[b * D + d] = -(dloss_over_B * target[b * D + d]);
+        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_over_B
+                * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
+                + Real(1)) - x[b * D + d]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int loss_and_dx_dtarget_without_D(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
+    int threads
 ) {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dx, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_B)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_B; block < last_B; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_B);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_B = block; i_B < stop; ++i_B) {
-                            sum_1_now += (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) * target[i_B])) - (target[i_B] * x[i_B]));
-                            const Real dx_now = (-(number_1 * target[i_B]));
-                            dx[i_B] = dx_now;
-                            const Real dtarget_now = (number_1 * (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) + Real(1))) - x[i_B]));
-                            dtarget[i_B] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_B = 1.0 / double(B);
+    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
+            if constexpr (want_dx) dx[b] = -(one_over_B * target[b]);
+            if constexpr (want_dtarget) dtarget[b] = one_over_B
+                    * (choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) + Real(1))
+                    - x[b]);
+            return choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) * target[b])
+                    - target[b] * x[b];
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(B);
     return DONE;
 }
 
-extern "C" int loss_and_dx_dtarget(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return loss_and_dx_dtarget_without_D(target, x, dx, dtarget, loss, size_B, size_D, threads);
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dx, dtarget
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_B, size_D, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_B)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_1_now += (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) * target[(i_B) * size_D + i_D])) - (target[(i_B) * size_D + i_D] * x[(i_B) * size_D + i_D]));
-                            const Real dx_now = (-(number_1 * target[(i_B) * size_D + i_D]));
-                            dx[(i_B) * size_D + i_D] = dx_now;
-                            const Real dtarget_now = (number_1 * (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) + Real(1))) - x[(i_B) * size_D + i_D]));
-                            dtarget[(i_B) * size_D + i_D] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int loss_and_dx_without_D(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int loss_and_dx_dtarget(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
+    int threads
 ) {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_B)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_B; block < last_B; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_B);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_B = block; i_B < stop; ++i_B) {
-                            sum_1_now += (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) * target[i_B])) - (target[i_B] * x[i_B]));
-                            const Real dx_now = (-(number_1 * target[i_B]));
-                            dx[i_B] = dx_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (D == 1) return loss_and_dx_dtarget_without_D<Real, want_dx, want_dtarget>(target, x, dx, dtarget, loss, B, D, threads);
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_B = 1.0 / double(B);
+    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
+        sum_1[0] += sum(D, [=](int64_t d) INLINE {
+            if constexpr (want_dx) dx[b * D + d] = -(one_over_B * target[b * D + d]);
+            if constexpr (want_dtarget) dtarget[b * D + d] = one_over_B
+                    * (choose(absolute(target[b * D + d]) <= Real(0), Real(0),
+                    log(target[b * D + d]) + Real(1)) - x[b * D + d]);
+            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
+                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(B);
     return DONE;
 }
+EXPORTED(loss_and_dx_dtarget)
 
-extern "C" int loss_and_dx(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return loss_and_dx_without_D(target, x, dx, loss, size_B, size_D, threads);
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dx
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_B, size_D, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_B)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_1_now += (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) * target[(i_B) * size_D + i_D])) - (target[(i_B) * size_D + i_D] * x[(i_B) * size_D + i_D]));
-                            const Real dx_now = (-(number_1 * target[(i_B) * size_D + i_D]));
-                            dx[(i_B) * size_D + i_D] = dx_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int loss_and_dtarget_without_D(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
+template <class Real>
+static int backward_of_dx(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t B, int64_t D,
+    int threads
 ) {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_B + tile - 1) / tile);
-        const int64_t work = size_B;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_B)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_B = (row) * tile;
-                const int64_t last_B = smaller_size(first_B + tile, size_B);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_B; block < last_B; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_B);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_B = block; i_B < stop; ++i_B) {
-                            sum_1_now += (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) * target[i_B])) - (target[i_B] * x[i_B]));
-                            const Real dtarget_now = (number_1 * (choose((absolute(target[i_B]) <= Real(0)), Real(0), (log(target[i_B]) + Real(1))) - x[i_B]));
-                            dtarget[i_B] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
+    return backward<Real, true, false>(dloss, target, x, dx, nullptr, B, D, threads);
 }
+EXPORTED(backward_of_dx)
 
-extern "C" int loss_and_dtarget(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_B,
-    const int64_t size_D,
-    const int threads
-) try {
-    if (size_D == 1) return loss_and_dtarget_without_D(target, x, dtarget, loss, size_B, size_D, threads);
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dtarget
-    {
-        const int64_t rows = size_B;
-        const int64_t work = size_B * size_D;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_B, size_D, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_B)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_B = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_D; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_D);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_D = block; i_D < stop; ++i_D) {
-                            sum_1_now += (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) * target[(i_B) * size_D + i_D])) - (target[(i_B) * size_D + i_D] * x[(i_B) * size_D + i_D]));
-                            const Real dtarget_now = (number_1 * (choose((absolute(target[(i_B) * size_D + i_D]) <= Real(0)), Real(0), (log(target[(i_B) * size_D + i_D]) + Real(1))) - x[(i_B) * size_D + i_D]));
-                            dtarget[(i_B) * size_D + i_D] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_B, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_B));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t B, int64_t D,
+    int threads
+) {
+    return backward<Real, false, true>(dloss, target, x, nullptr, dtarget, B, D, threads);
+}
+EXPORTED(backward_of_dtarget)
 
+template <class Real>
+static int loss_and_dx(
+    const Real* target, const Real* x, Real* dx, Real* loss, int64_t B, int64_t D, int threads
+) {
+    return loss_and_dx_dtarget<Real, true, false>(target, x, dx, nullptr, loss, B, D, threads);
+}
+EXPORTED(loss_and_dx)
+
+template <class Real>
+static int loss_and_dtarget(
+    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t B, int64_t D, int threads
+) {
+    return loss_and_dx_dtarget<Real, false, true>(target, x, nullptr, dtarget, loss, B, D, threads);
+}
+EXPORTED(loss_and_dtarget)

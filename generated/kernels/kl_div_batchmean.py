@@ -20,7 +20,7 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 2, 0),
-    "backward_of_dx": (3, 2, 0),
+    "backward_of_dx": (4, 2, 0),
     "backward_of_dtarget": (4, 2, 0),
     "backward": (5, 2, 0),
     "loss_and_dx_dtarget": (5, 2, 0),
@@ -49,7 +49,11 @@ def _backward_of_dx(dloss, x, target, needs):
     B = x.shape[0]
     D = x.shape[1]
     dx = dloss.new_empty(B, D)
-    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (B, D))
+    _done = _run(
+        "backward_of_dx",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (B, D),
+    )
     if not _done:
         return _of._backward(*_given)
     return KLDivBatchmeanGradients(dx, None)

@@ -20,7 +20,7 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
-    "backward_of_dx": (3, 2, 0),
+    "backward_of_dx": (4, 2, 0),
     "backward_of_dtarget": (4, 2, 0),
     "backward": (5, 2, 0),
     "loss_and_dx_dtarget": (5, 2, 0),
@@ -50,7 +50,11 @@ def _backward_of_dx(dloss, target, losses, needs):
     B = target.shape[0]
     D = target.shape[1]
     dx = dloss.new_empty(B, D)
-    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (B, D))
+    _done = _run(
+        "backward_of_dx",
+        (dloss.contiguous(), losses.contiguous(), target.contiguous(), dx),
+        (B, D),
+    )
     if not _done:
         return _of._backward(*_given)
     return KLDivLogTargetBatchmeanGradients(dx, None)

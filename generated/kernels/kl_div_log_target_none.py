@@ -19,7 +19,7 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
-    "backward_of_dx": (3, 1, 0),
+    "backward_of_dx": (4, 1, 0),
     "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
 }).run
@@ -43,7 +43,11 @@ def _backward_of_dx(dlosses, target, losses, needs):
     _given = (dlosses, target, losses, needs)
     N = dlosses.shape[0]
     dx = dlosses.new_empty(N)
-    _done = _run("backward_of_dx", (dlosses.contiguous(), target.contiguous(), dx), (N,))
+    _done = _run(
+        "backward_of_dx",
+        (dlosses.contiguous(), losses.contiguous(), target.contiguous(), dx),
+        (N,),
+    )
     if not _done:
         return _of._backward(*_given)
     return KLDivLogTargetNoneGradients(dx, None)

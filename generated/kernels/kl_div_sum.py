@@ -20,7 +20,7 @@ _of = Original(
 )
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
-    "backward_of_dx": (3, 1, 0),
+    "backward_of_dx": (4, 1, 0),
     "backward_of_dtarget": (4, 1, 0),
     "backward": (5, 1, 0),
     "loss_and_dx_dtarget": (5, 1, 0),
@@ -47,7 +47,11 @@ def _backward_of_dx(dloss, x, target, needs):
     _given = (dloss, x, target, needs)
     N = x.shape[0]
     dx = dloss.new_empty(N)
-    _done = _run("backward_of_dx", (dloss.contiguous(), target.contiguous(), dx), (N,))
+    _done = _run(
+        "backward_of_dx",
+        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
+        (N,),
+    )
     if not _done:
         return _of._backward(*_given)
     return KLDivSumGradients(dx, None)

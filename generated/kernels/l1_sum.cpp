@@ -4,337 +4,78 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const int threads
-) try {
-    // loss
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, rows, loss_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += absolute((target[i_N] - x[i_N]));
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+template <class Real>
+static int forward(const Real* target, const Real* x, Real* loss, int64_t N, int threads) {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
+        loss[0] += sum(first, last, [=](int64_t n) INLINE { return absolute(target[n] - x[n]); });
+    }, Total(loss, 1));
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_1 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (-(steady_1 * sign((target[i_N] - x[i_N]))));
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dtarget, Real* dx, int64_t N,
+    int threads
+) {
+    Scratch scratch;
+    if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
+    const auto dloss_2 = dloss[0];
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real dtarget_now = dloss_2 * sign(target[n] - x[n]);
+        dtarget[n] = dtarget_now;
+        if constexpr (want_dx) dx[n] = -dtarget_now;
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_1 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dtarget_now = (steady_1 * sign((target[i_N] - x[i_N])));
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int loss_and_dx_dtarget(
+    const Real* target, const Real* x, Real* loss, Real* dtarget, Real* dx, int64_t N, int threads
+) {
+    Scratch scratch;
+    if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
+        loss[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real dtarget_now = sign(target[n] - x[n]);
+            dtarget[n] = dtarget_now;
+            if constexpr (want_dx) dx[n] = -dtarget_now;
+            return absolute(target[n] - x[n]);
+        });
+    }, Total(loss, 1));
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dx_dtarget)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget, dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_1 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dtarget_now = (steady_1 * sign((target[i_N] - x[i_N])));
-                        dtarget[i_N] = dtarget_now;
-                        const Real dx_now = (-dtarget_now);
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dx(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dloss, target, x, nullptr, dx, N, threads);
+}
+EXPORTED(backward_of_dx)
 
-extern "C" int loss_and_dx_dtarget(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    Real* __restrict dtarget,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // loss, dtarget, dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, dx, size_N, rows, loss_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += absolute((target[i_N] - x[i_N]));
-                            const Real dtarget_now = sign((target[i_N] - x[i_N]));
-                            dtarget[i_N] = dtarget_now;
-                            const Real dx_now = (-dtarget_now);
-                            dx[i_N] = dx_now;
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dloss, target, x, dtarget, nullptr, N, threads);
+}
+EXPORTED(backward_of_dtarget)
 
-extern "C" int loss_and_dx(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // loss, dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, rows, loss_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += absolute((target[i_N] - x[i_N]));
-                            const Real dx_now = (-sign((target[i_N] - x[i_N])));
-                            dx[i_N] = dx_now;
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dx(
+    const Real* target, const Real* x, Real* loss, Real* dx, int64_t N, int threads
+) {
+    return loss_and_dx_dtarget<Real, true, false>(target, x, loss, nullptr, dx, N, threads);
+}
+EXPORTED(loss_and_dx)
 
-extern "C" int loss_and_dtarget(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) try {
-    // loss, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, rows, loss_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += absolute((target[i_N] - x[i_N]));
-                            const Real dtarget_now = sign((target[i_N] - x[i_N]));
-                            dtarget[i_N] = dtarget_now;
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int loss_and_dtarget(
+    const Real* target, const Real* x, Real* loss, Real* dtarget, int64_t N, int threads
+) {
+    return loss_and_dx_dtarget<Real, false, true>(target, x, loss, dtarget, nullptr, N, threads);
+}
+EXPORTED(loss_and_dtarget)

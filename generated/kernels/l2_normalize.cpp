@@ -4,119 +4,36 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict x,
-    Real* __restrict norm,
-    Real* __restrict length,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // norm, length, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, norm, length, y, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += square(x[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real norm_here = square_root(sum_1_here);
-                norm[i_N] = norm_here;
-                const Real length_here = larger(norm_here, number_1);
-                length[i_N] = length_here;
-                {
-                    const auto steady_2 = length_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (x[(i_N) * size_C + i_C] / steady_2);
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* x, Real* norm, Real* length, Real* y, int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
+        const Real norm_now = square_root(sum_1);
+        norm[n] = norm_now;
+        const Real length_now = larger(norm_now, Real(eps));
+        length[n] = length_now;
+        each(C, [=](int64_t c) INLINE { y[n * C + c] = x[n * C + c] / length_now; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict length,
-    const Real* __restrict norm,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, length, norm, y, dx, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_2 = length[i_N];
-                    const auto steady_3 = choose((number_1 <= norm[i_N]), (sum_1_here / norm[i_N]), Real(0));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = ((dy[(i_N) * size_C + i_C] / steady_2) - (steady_3 * y[(i_N) * size_C + i_C]));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dy, const Real* length, const Real* norm, const Real* y, Real* dx, int64_t C,
+    int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
+        const auto length_n = length[n];
+        const auto sum_1_over_norm_n_or_zero = choose(Real(eps) <= norm[n], sum_1 / norm[n],
+                Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = dy[n * C + c] / length_n - sum_1_over_norm_n_or_zero * y[n * C + c];
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward)

@@ -4,740 +4,189 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // inv_std, xhat, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, inv_std, xhat, y, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += x[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    const auto steady_3 = (sum_2_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_C)) + number_1)));
-                inv_std[i_N] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = (sum_1_here / Real(size_C));
-                    const auto steady_4 = (sum_2_here / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (steady_2 * ((x[(i_N) * size_C + i_C] - steady_3) - steady_4));
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                        const Real y_now = (bias[i_C] + (gain[i_C] * xhat_now));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
+    int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto sum_1_over_C = sum_1 / Real(C);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - sum_1_over_C
+                - sum_2_over_C); });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
+        inv_std[n] = inv_std_now;
+        each(C, [=](int64_t c) INLINE {
+            const Real xhat_now = inv_std_now * (x[n * C + c] - sum_1_over_C - sum_2_over_C);
+            xhat[n * C + c] = xhat_now;
+            y[n * C + c] = bias[c] + gain[c] * xhat_now;
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, xhat, dx, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * xhat[(i_N) * size_C + i_C]);
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * xhat[(i_N) * size_C + i_C]);
-                            sum_2_now += (gain[i_C] * dy[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = (sum_2_here / Real(size_C));
-                    const auto steady_3 = (sum_1_here / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * (((gain[i_C] * dy[(i_N) * size_C + i_C]) - steady_2) - (steady_3 * xhat[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+template <class Real>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
+    Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
+            dgain[c] += dy[n * C + c] * xhat[n * C + c];
+            dbias[c] += dy[n * C + c];
+            return Several<Real, 2>{{gain[c] * dy[n * C + c] * xhat[n * C + c], gain[c]
+                    * dy[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto inv_std_n = inv_std[n];
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const auto sum_1_over_C = sum_1 / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_std_n * (gain[c] * dy[n * C + c] - sum_2_over_C - sum_1_over_C
+                    * xhat[n * C + c]);
+        });
+    }, Columns(dgain, C), Columns(dbias, C));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int lean_forward(
-    const Real* __restrict bias,
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict inv_std,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // mean, sum_2, inv_std, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, gain, x, mean, sum_2, inv_std, y, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += x[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = (sum_1_here / Real(size_C));
-                mean[i_N] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[i_N] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = (sum_2_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_C)) + number_1)));
-                inv_std[i_N] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = mean_here;
-                    const auto steady_4 = (sum_2_here / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (bias[i_C] + (gain[i_C] * (steady_2 * ((x[(i_N) * size_C + i_C] - steady_3) - steady_4))));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int lean_forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    Real* y, int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const Real mean_now = sum_1 / Real(C);
+        mean[n] = mean_now;
+        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - mean_now; });
+        sum_2[n] = sum_2_now;
+        const auto sum_2_over_C = sum_2_now / Real(C);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - mean_now
+                - sum_2_over_C); });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
+        inv_std[n] = inv_std_now;
+        each(C, [=](int64_t c) INLINE {
+            y[n * C + c] = bias[c] + gain[c] * (inv_std_now * (x[n * C + c] - mean_now
+                    - sum_2_over_C));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_forward)
 
-extern "C" int lean_backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = mean[i_N];
-                    const auto steady_3 = (sum_2_[i_N] / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                            sum_2_now += (gain[i_C] * dy[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = (sum_2_here / Real(size_C));
-                    const auto steady_3 = (sum_1_here / Real(size_C));
-                    const auto steady_4 = mean[i_N];
-                    const auto steady_5 = (sum_2_[i_N] / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * (((gain[i_C] * dy[(i_N) * size_C + i_C]) - steady_2) - (steady_3 * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_4) - steady_5)))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
+static int lean_backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
+        const auto inv_std_n = inv_std[n];
+        const auto mean_n = mean[n];
+        const auto sum_2__n_over_C = sum_2_[n] / Real(C);
+        const auto found = reduced<Real, want_dx ? 2 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dgain) dgain[c] += dy[n * C + c] * (inv_std_n * (x[n * C + c]
+                    - mean_n - sum_2__n_over_C));
+            if constexpr (want_dbias) dbias[c] += dy[n * C + c];
+            return Several<Real, 2>{{gain[c] * dy[n * C + c] * (inv_std_n * (x[n * C + c] - mean_n
+                    - sum_2__n_over_C)), gain[c] * dy[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const auto sum_1_over_C = sum_1 / Real(C);
+        each(want_dx ? C : 0, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_std_n * (gain[c] * dy[n * C + c] - sum_2_over_C - sum_1_over_C
+                    * (inv_std_n * (x[n * C + c] - mean_n - sum_2__n_over_C)));
+        });
+    }, Columns(dgain, want_dgain ? C : 0), Columns(dbias, want_dbias ? C : 0));
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_backward)
 
-extern "C" int lean_backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_C, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = mean[i_N];
-                    const auto steady_3 = (sum_2_[i_N] / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
+template <class Real>
+static int plain_forward(
+    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto sum_1_over_C = sum_1 / Real(C);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - sum_1_over_C
+                - sum_2_over_C); });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
+        inv_std[n] = inv_std_now;
+        each(C, [=](int64_t c) INLINE {
+            xhat[n * C + c] = inv_std_now * (x[n * C + c] - sum_1_over_C - sum_2_over_C);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int lean_backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_C, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{dy[n * C + c] * y[n * C + c], dy[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto inv_std_n = inv_std[n];
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const auto sum_1_over_C = sum_1 / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_std_n * (dy[n * C + c] - sum_2_over_C - sum_1_over_C
+                    * y[n * C + c]);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
-extern "C" int lean_backward_of_dgain_dbias(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, mean, sum_2_, x, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = mean[i_N];
-                    const auto steady_3 = (sum_2_[i_N] / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int lean_backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dx, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, true, false, false>(dy, gain, inv_std, mean, sum_2_, x, nullptr,
+            nullptr, dx, C, N, threads);
+}
+EXPORTED(lean_backward_of_dx)
 
-extern "C" int lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_std,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2_,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dbias,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dbias, dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        Scratch<double> dbias_parts_memory(threads * size_C, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_std, mean, sum_2_, x, dx, size_C, rows, dgain_parts, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            double* __restrict dbias_part = dbias_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            Scratch<Real> dbias_block_memory(size_C, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = mean[i_N];
-                    const auto steady_3 = (sum_2_[i_N] / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += (dy[(i_N) * size_C + i_C] * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                            dbias_block[i_C] += dy[(i_N) * size_C + i_C];
-                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_2) - steady_3)));
-                            sum_2_now += (gain[i_C] * dy[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = (sum_2_here / Real(size_C));
-                    const auto steady_3 = (sum_1_here / Real(size_C));
-                    const auto steady_4 = mean[i_N];
-                    const auto steady_5 = (sum_2_[i_N] / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * (((gain[i_C] * dy[(i_N) * size_C + i_C]) - steady_2) - (steady_3 * (steady_1 * ((x[(i_N) * size_C + i_C] - steady_4) - steady_5)))));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-        sum_of_parts(dbias_parts, threads, size_C, dbias);
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int lean_backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dgain, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, false, true, false>(dy, gain, inv_std, mean, sum_2_, x, dgain,
+            nullptr, nullptr, C, N, threads);
+}
+EXPORTED(lean_backward_of_dgain)
 
-extern "C" int plain_forward(
-    const Real* __restrict x,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // inv_std, xhat
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_std, xhat, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += x[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    const auto steady_3 = (sum_2_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real inv_std_here = (1 / square_root(((sum_3_here / Real(size_C)) + number_1)));
-                inv_std[i_N] = inv_std_here;
-                {
-                    const auto steady_2 = inv_std_here;
-                    const auto steady_3 = (sum_1_here / Real(size_C));
-                    const auto steady_4 = (sum_2_here / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (steady_2 * ((x[(i_N) * size_C + i_C] - steady_3) - steady_4));
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int lean_backward_of_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dbias, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, false, false, true>(dy, gain, inv_std, mean, sum_2_, x, nullptr,
+            dbias, nullptr, C, N, threads);
+}
+EXPORTED(lean_backward_of_dbias)
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict inv_std,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_std, y, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                double sum_2_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now, sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
-                            sum_2_now += dy[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = inv_std[i_N];
-                    const auto steady_2 = (sum_2_here / Real(size_C));
-                    const auto steady_3 = (sum_1_here / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * ((dy[(i_N) * size_C + i_C] - steady_2) - (steady_3 * y[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int lean_backward_of_dgain_dbias(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+    const Real* x, Real* dgain, Real* dbias, int64_t C, int64_t N, int threads
+) {
+    return lean_backward<Real, false, true, true>(dy, gain, inv_std, mean, sum_2_, x, dgain, dbias,
+            nullptr, C, N, threads);
+}
+EXPORTED(lean_backward_of_dgain_dbias)

@@ -23,9 +23,9 @@ _run = Kernels(__file__, {
     "backward": (7, 2, 0),
     "lean_forward": (7, 2, 1),
     "lean_backward_of_dx": (7, 2, 0),
-    "lean_backward_of_dgain": (6, 2, 0),
-    "lean_backward_of_dbias": (2, 2, 0),
-    "lean_backward_of_dgain_dbias": (7, 2, 0),
+    "lean_backward_of_dgain": (7, 2, 0),
+    "lean_backward_of_dbias": (7, 2, 0),
+    "lean_backward_of_dgain_dbias": (8, 2, 0),
     "lean_backward": (9, 2, 0),
     "plain_forward": (3, 2, 1),
     "plain_backward": (4, 2, 0),
@@ -135,6 +135,7 @@ def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs):
         "lean_backward_of_dgain",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2_.contiguous(),
@@ -152,7 +153,19 @@ def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
     C = dy.shape[1]
     N = dy.shape[0]
     dbias = dy.new_empty(C)
-    _done = _run("lean_backward_of_dbias", (dy.contiguous(), dbias), (C, N))
+    _done = _run(
+        "lean_backward_of_dbias",
+        (
+            dy.contiguous(),
+            gain.contiguous(),
+            inv_std.contiguous(),
+            mean.contiguous(),
+            sum_2_.contiguous(),
+            x.contiguous(),
+            dbias,
+        ),
+        (C, N),
+    )
     if not _done:
         return None
     return (None, None, dbias if needs[2] else None, None)
@@ -167,6 +180,7 @@ def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
         "lean_backward_of_dgain_dbias",
         (
             dy.contiguous(),
+            gain.contiguous(),
             inv_std.contiguous(),
             mean.contiguous(),
             sum_2_.contiguous(),

@@ -4,185 +4,42 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias,
-    const Real* __restrict product_1,
-    Real* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias, product_1, y, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y_now = (bias[i_H] + product_1[(i_N) * size_H + i_H]);
-                        y[(i_N) * size_H + i_H] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias, const Real* product_1, Real* y, int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t h) INLINE {
+        y[n * H + h] = bias[h] + product_1[n * H + h];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_H;
-            Scratch<Real> dbias_block_memory(size_H, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_H, dbias);
-    }
+template <class Real>
+static int backward_of_dbias(const Real* dy, Real* dbias, int64_t H, int64_t N, int threads) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
+        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
+    }, Columns(dbias, H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dbias)
 
-extern "C" int backward_of_dweight_dbias(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_H;
-            Scratch<Real> dbias_block_memory(size_H, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_H, dbias);
-    }
+template <class Real>
+static int backward_of_dweight_dbias(
+    const Real* dy, Real* dbias, int64_t H, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
+        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
+    }, Columns(dbias, H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dweight_dbias)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    Real* __restrict dbias,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_parts = dbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, size_H, rows, dbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_part = dbias_parts + thread * size_H;
-            Scratch<Real> dbias_block_memory(size_H, 0);
-            Real* __restrict dbias_block = dbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbias_block[i_H] += dy[(i_N) * size_H + i_H];
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_block_memory, dbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_parts, threads, size_H, dbias);
-    }
+template <class Real>
+static int backward(const Real* dy, Real* dbias, int64_t H, int64_t N, int threads) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
+        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
+    }, Columns(dbias, H));
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward)

@@ -4,432 +4,88 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, size_N, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* target, const Real* x, Real* loss, int64_t N, int threads) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
+            return absolute(x[n] - target[n]) + log1p(exp(-(Real(2) * absolute(x[n] - target[n]))))
+                    - Real(0.6931471805599453);
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (-(steady_1 * tanh((target[i_N] - x[i_N]))));
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    int threads
+) {
+    Scratch scratch;
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    const auto dloss_over_N = dloss[0] / Real(N);
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real dx_now = -(dloss_over_N * tanh(target[n] - x[n]));
+        dx[n] = dx_now;
+        if constexpr (want_dtarget) dtarget[n] = -dx_now;
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dtarget, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dtarget_now = (-(-(steady_1 * tanh((target[i_N] - x[i_N])))));
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int loss_and_dx_dtarget(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t N, int threads
+) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    const Real one_over_N = 1.0 / double(N);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real dx_now = -(one_over_N * tanh(target[n] - x[n]));
+            dx[n] = dx_now;
+            if constexpr (want_dtarget) dtarget[n] = -dx_now;
+            return absolute(x[n] - target[n]) + log1p(exp(-(Real(2) * absolute(x[n] - target[n]))))
+                    - Real(0.6931471805599453);
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dx_dtarget)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, target, x, dx, dtarget, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_N));
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (-(steady_1 * tanh((target[i_N] - x[i_N]))));
-                        dx[i_N] = dx_now;
-                        const Real dtarget_now = (-dx_now);
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dx(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dloss, target, x, dx, nullptr, N, threads);
+}
+EXPORTED(backward_of_dx)
 
-extern "C" int loss_and_dx_dtarget(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dx, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, dtarget, size_N, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
-                            const Real dx_now = (-(number_1 * tanh((target[i_N] - x[i_N]))));
-                            dx[i_N] = dx_now;
-                            const Real dtarget_now = (-dx_now);
-                            dtarget[i_N] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, threads);
+}
+EXPORTED(backward_of_dtarget)
 
-extern "C" int loss_and_dx(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dx, size_N, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
-                            const Real dx_now = (-(number_1 * tanh((target[i_N] - x[i_N]))));
-                            dx[i_N] = dx_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int loss_and_dx(
+    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, int threads
+) {
+    return loss_and_dx_dtarget<Real, true, false>(target, x, dx, nullptr, loss, N, threads);
+}
+EXPORTED(loss_and_dx)
 
-extern "C" int loss_and_dtarget(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const int threads
-) try {
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, dtarget, size_N, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_N)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            sum_1_now += ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
-                            const Real dtarget_now = (-(-(number_1 * tanh((target[i_N] - x[i_N])))));
-                            dtarget[i_N] = dtarget_now;
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int loss_and_dtarget(
+    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t N, int threads
+) {
+    return loss_and_dx_dtarget<Real, false, true>(target, x, nullptr, dtarget, loss, N, threads);
+}
+EXPORTED(loss_and_dtarget)

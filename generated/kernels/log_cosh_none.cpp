@@ -4,165 +4,44 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict losses,
-    const int64_t size_N,
-    const int threads
-) try {
-    // losses
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(target, x, losses, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real losses_now = ((absolute((x[i_N] - target[i_N])) + log1p(exp((-(Real(2) * absolute((x[i_N] - target[i_N]))))))) - Real(0.6931471805599453));
-                        losses[i_N] = losses_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* target, const Real* x, Real* losses, int64_t N, int threads) {
+    entries(N, threads, [=](int64_t n) INLINE {
+        losses[n] = absolute(x[n] - target[n]) + log1p(exp(-(Real(2) * absolute(x[n] - target[n]))))
+                - Real(0.6931471805599453);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dlosses,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, target, x, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (-(dlosses[i_N] * tanh((target[i_N] - x[i_N]))));
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dlosses, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    int threads
+) {
+    Scratch scratch;
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real dx_now = -(dlosses[n] * tanh(target[n] - x[n]));
+        dx[n] = dx_now;
+        if constexpr (want_dtarget) dtarget[n] = -dx_now;
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dtarget(
-    const Real* __restrict dlosses,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, target, x, dtarget, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dtarget_now = (-(-(dlosses[i_N] * tanh((target[i_N] - x[i_N])))));
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dx(
+    const Real* dlosses, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dlosses, target, x, dx, nullptr, N, threads);
+}
+EXPORTED(backward_of_dx)
 
-extern "C" int backward(
-    const Real* __restrict dlosses,
-    const Real* __restrict target,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    Real* __restrict dtarget,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx, dtarget
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dlosses, target, x, dx, dtarget, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (-(dlosses[i_N] * tanh((target[i_N] - x[i_N]))));
-                        dx[i_N] = dx_now;
-                        const Real dtarget_now = (-dx_now);
-                        dtarget[i_N] = dtarget_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int backward_of_dtarget(
+    const Real* dlosses, const Real* target, const Real* x, Real* dtarget, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dlosses, target, x, nullptr, dtarget, N, threads);
+}
+EXPORTED(backward_of_dtarget)

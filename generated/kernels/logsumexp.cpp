@@ -4,101 +4,29 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict x,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, y, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real x_max_raw_now = -infinity;
-                int x_max_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:x_max_raw_now) reduction(|:x_max_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real x_max_raw_value = x[(i_N) * size_C + i_C];
-                        x_max_raw_now = x_max_raw_value > x_max_raw_now ? x_max_raw_value : x_max_raw_now;
-                        x_max_raw_unordered |= x_max_raw_value != x_max_raw_value;
-                    }
-                }
-                const Real x_max_raw_here = unless(x_max_raw_unordered, x_max_raw_now);
-                double sum_1_added = 0;
-                {
-                    const auto steady_1 = choose((absolute(x_max_raw_here) == Real(infinity)), Real(0), x_max_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += exp((x[(i_N) * size_C + i_C] - steady_1));
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real y_here = (choose((absolute(x_max_raw_here) == Real(infinity)), Real(0), x_max_raw_here) + log(sum_1_here));
-                y[i_N] = y_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real x_max_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto zero_or_x_max_raw = choose(absolute(x_max_raw) == Real(infinity), Real(0),
+                x_max_raw);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return exp(x[n * C + c]
+                - zero_or_x_max_raw); });
+        y[n] = zero_or_x_max_raw + log(sum_1);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict x,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, x, y, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = dy[i_N];
-                    const auto steady_2 = y[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * exp((x[(i_N) * size_C + i_C] - steady_2)));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dy, const Real* x, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dy_n = dy[n];
+        const auto y_n = y[n];
+        each(C, [=](int64_t c) INLINE { dx[n * C + c] = dy_n * exp(x[n * C + c] - y_n); });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward)

@@ -4,519 +4,219 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias_hh,
-    const Real* __restrict bias_ih,
-    const Real* __restrict c,
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    Real* __restrict i,
-    Real* __restrict f,
-    Real* __restrict g,
-    Real* __restrict o,
-    Real* __restrict shown,
-    Real* __restrict y__,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) try {
-    // i, f, g, o, shown
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, size_Gate, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real i_now = (Real(1) / (Real(1) + exp((-(((bias_hh[(0) * size_H + i_H] + bias_ih[(0) * size_H + i_H]) + product_2[((i_N) * size_Gate + 0) * size_H + i_H]) + product_1[((i_N) * size_Gate + 0) * size_H + i_H])))));
-                        i[(i_N) * size_H + i_H] = i_now;
-                        const Real f_now = (Real(1) / (Real(1) + exp((-(((bias_hh[(1) * size_H + i_H] + bias_ih[(1) * size_H + i_H]) + product_2[((i_N) * size_Gate + 1) * size_H + i_H]) + product_1[((i_N) * size_Gate + 1) * size_H + i_H])))));
-                        f[(i_N) * size_H + i_H] = f_now;
-                        const Real g_now = tanh((((bias_hh[(2) * size_H + i_H] + bias_ih[(2) * size_H + i_H]) + product_2[((i_N) * size_Gate + 2) * size_H + i_H]) + product_1[((i_N) * size_Gate + 2) * size_H + i_H]));
-                        g[(i_N) * size_H + i_H] = g_now;
-                        const Real o_now = (Real(1) / (Real(1) + exp((-(((bias_hh[(3) * size_H + i_H] + bias_ih[(3) * size_H + i_H]) + product_2[((i_N) * size_Gate + 3) * size_H + i_H]) + product_1[((i_N) * size_Gate + 3) * size_H + i_H])))));
-                        o[(i_N) * size_H + i_H] = o_now;
-                        const Real shown_now = tanh(((c[(i_N) * size_H + i_H] * f_now) + (g_now * i_now)));
-                        shown[(i_N) * size_H + i_H] = shown_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // y__
-    {
-        const int64_t rows = size_State * size_N;
-        const int64_t work = size_H * size_N * size_State;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, i, f, g, o, shown, y__, size_H, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row % size_N;
-                const int64_t i_State = (row / size_N);
-                {
-                    const auto steady_1 = (i_State == 0);
-                    const auto steady_2 = (i_State == 1);
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y___now = ((Real(0) + choose(steady_1, (o[(i_N) * size_H + i_H] * shown[(i_N) * size_H + i_H]), Real(0))) + choose(steady_2, ((c[(i_N) * size_H + i_H] * f[(i_N) * size_H + i_H]) + (g[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H])), Real(0)));
-                        y__[((i_State) * size_N + i_N) * size_H + i_H] = y___now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias_hh, const Real* bias_ih, const Real* c, const Real* product_1,
+    const Real* product_2, Real* i, Real* f, Real* g, Real* o, Real* shown, Real* y__, int64_t Gate,
+    int64_t H, int64_t N, int64_t State, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real i_now = Real(1) / (Real(1) + exp(-(bias_hh[0 * H + i_H] + bias_ih[0 * H + i_H]
+                + product_2[(n * Gate + 0) * H + i_H] + product_1[(n * Gate + 0) * H + i_H])));
+        i[n * H + i_H] = i_now;
+        const Real f_now = Real(1) / (Real(1) + exp(-(bias_hh[1 * H + i_H] + bias_ih[1 * H + i_H]
+                + product_2[(n * Gate + 1) * H + i_H] + product_1[(n * Gate + 1) * H + i_H])));
+        f[n * H + i_H] = f_now;
+        const Real g_now = tanh(bias_hh[2 * H + i_H] + bias_ih[2 * H + i_H]
+                + product_2[(n * Gate + 2) * H + i_H] + product_1[(n * Gate + 2) * H + i_H]);
+        g[n * H + i_H] = g_now;
+        o[n * H + i_H] = Real(1) / (Real(1) + exp(-(bias_hh[3 * H + i_H] + bias_ih[3 * H + i_H]
+                + product_2[(n * Gate + 3) * H + i_H] + product_1[(n * Gate + 3) * H + i_H])));
+        shown[n * H + i_H] = tanh(c[n * H + i_H] * f_now + g_now * i_now);
+    });
+    rows(State * N, H * N * State, threads, [=](int64_t row) INLINE {
+        const int64_t n = row % N;
+        const int64_t state = row / N;
+        const auto y_constant = state == 0;
+        const auto y_constant_2 = state == 1;
+        each(H, [=](int64_t i_H) INLINE {
+            y__[(state * N + n) * H + i_H] = Real(0) + choose(y_constant, o[n * H + i_H]
+                    * shown[n * H + i_H], Real(0)) + choose(y_constant_2, c[n * H + i_H]
+                    * f[n * H + i_H] + g[n * H + i_H] * i[n * H + i_H], Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    const Real* __restrict c,
-    const Real* __restrict dy,
-    const Real* __restrict f,
-    const Real* __restrict g,
-    const Real* __restrict i,
-    const Real* __restrict o,
-    const Real* __restrict shown,
-    Real* __restrict dc,
-    Real* __restrict dpre,
-    Real* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) try {
-    Scratch<Real> dcell_memory(size_N * size_H);
-    Real* __restrict dcell = dcell_memory.entries;
-    // dcell, dc
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dcell_now = (dy[((1) * size_N + i_N) * size_H + i_H] + ((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * (Real(1) - square(shown[(i_N) * size_H + i_H]))));
-                        dcell[(i_N) * size_H + i_H] = dcell_now;
-                        const Real dc_now = (dcell_now * f[(i_N) * size_H + i_H]);
-                        dc[(i_N) * size_H + i_H] = dc_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dpre, dbias_ih
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
-        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows, dbias_ih_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 2);
-                    const auto steady_2 = (i_Gate == 0);
-                    const auto steady_3 = (i_Gate == 1);
-                    const auto steady_4 = (i_Gate == 3);
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
-                            dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
-                            dbias_ih_part[(i_Gate) * size_H + i_H] += double(dpre_now);
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
-    }
+template <class Real>
+static int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
+    const Real* shown, Real* dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
+    int64_t State, int threads
+) {
+    Scratch scratch;
+    Real* dcell = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
+                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
+        dcell[n * H + i_H] = dcell_now;
+        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dpre_constant = gate == 2;
+        const auto dpre_constant_2 = gate == 0;
+        const auto dpre_constant_3 = gate == 1;
+        const auto dpre_constant_4 = gate == 3;
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
+                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
+                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
+                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
+                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
+                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
+                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
+                    - o[n * H + i_H]), Real(0));
+            dpre[(n * Gate + gate) * H + i_H] = dpre_now;
+            dbias_ih[gate * H + i_H] += dpre_now;
+        });
+    }, Total(dbias_ih, Gate * H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh)
 
-extern "C" int backward(
-    const Real* __restrict c,
-    const Real* __restrict dy,
-    const Real* __restrict f,
-    const Real* __restrict g,
-    const Real* __restrict i,
-    const Real* __restrict o,
-    const Real* __restrict shown,
-    Real* __restrict dc,
-    Real* __restrict dpre,
-    Real* __restrict dbias_ih,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) try {
-    Scratch<Real> dcell_memory(size_N * size_H);
-    Real* __restrict dcell = dcell_memory.entries;
-    // dcell, dc
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dcell_now = (dy[((1) * size_N + i_N) * size_H + i_H] + ((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * (Real(1) - square(shown[(i_N) * size_H + i_H]))));
-                        dcell[(i_N) * size_H + i_H] = dcell_now;
-                        const Real dc_now = (dcell_now * f[(i_N) * size_H + i_H]);
-                        dc[(i_N) * size_H + i_H] = dc_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dpre, dbias_ih
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        Scratch<double> dbias_ih_parts_memory(threads * size_Gate * size_H, 0);
-        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows, dbias_ih_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_Gate * size_H;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 2);
-                    const auto steady_2 = (i_Gate == 0);
-                    const auto steady_3 = (i_Gate == 1);
-                    const auto steady_4 = (i_Gate == 3);
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
-                            dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
-                            dbias_ih_part[(i_Gate) * size_H + i_H] += double(dpre_now);
-                        }
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_ih_parts, threads, size_Gate * size_H, dbias_ih);
-    }
+template <class Real>
+static int backward(
+    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
+    const Real* shown, Real* dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
+    int64_t State, int threads
+) {
+    Scratch scratch;
+    Real* dcell = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
+                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
+        dcell[n * H + i_H] = dcell_now;
+        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dpre_constant = gate == 2;
+        const auto dpre_constant_2 = gate == 0;
+        const auto dpre_constant_3 = gate == 1;
+        const auto dpre_constant_4 = gate == 3;
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
+                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
+                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
+                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
+                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
+                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
+                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
+                    - o[n * H + i_H]), Real(0));
+            dpre[(n * Gate + gate) * H + i_H] = dpre_now;
+            dbias_ih[gate * H + i_H] += dpre_now;
+        });
+    }, Total(dbias_ih, Gate * H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int plain_forward(
-    const Real* __restrict c,
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    Real* __restrict i,
-    Real* __restrict f,
-    Real* __restrict g,
-    Real* __restrict o,
-    Real* __restrict shown,
-    Real* __restrict y__,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) try {
-    // i, f, g, o, shown
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, product_1, product_2, i, f, g, o, shown, size_Gate, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real i_now = (Real(1) / (Real(1) + exp((-(product_2[((i_N) * size_Gate + 0) * size_H + i_H] + product_1[((i_N) * size_Gate + 0) * size_H + i_H])))));
-                        i[(i_N) * size_H + i_H] = i_now;
-                        const Real f_now = (Real(1) / (Real(1) + exp((-(product_2[((i_N) * size_Gate + 1) * size_H + i_H] + product_1[((i_N) * size_Gate + 1) * size_H + i_H])))));
-                        f[(i_N) * size_H + i_H] = f_now;
-                        const Real g_now = tanh((product_2[((i_N) * size_Gate + 2) * size_H + i_H] + product_1[((i_N) * size_Gate + 2) * size_H + i_H]));
-                        g[(i_N) * size_H + i_H] = g_now;
-                        const Real o_now = (Real(1) / (Real(1) + exp((-(product_2[((i_N) * size_Gate + 3) * size_H + i_H] + product_1[((i_N) * size_Gate + 3) * size_H + i_H])))));
-                        o[(i_N) * size_H + i_H] = o_now;
-                        const Real shown_now = tanh(((c[(i_N) * size_H + i_H] * f_now) + (g_now * i_now)));
-                        shown[(i_N) * size_H + i_H] = shown_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // y__
-    {
-        const int64_t rows = size_State * size_N;
-        const int64_t work = size_H * size_N * size_State;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, i, f, g, o, shown, y__, size_H, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row % size_N;
-                const int64_t i_State = (row / size_N);
-                {
-                    const auto steady_1 = (i_State == 0);
-                    const auto steady_2 = (i_State == 1);
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y___now = ((Real(0) + choose(steady_1, (o[(i_N) * size_H + i_H] * shown[(i_N) * size_H + i_H]), Real(0))) + choose(steady_2, ((c[(i_N) * size_H + i_H] * f[(i_N) * size_H + i_H]) + (g[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H])), Real(0)));
-                        y__[((i_State) * size_N + i_N) * size_H + i_H] = y___now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* c, const Real* product_1, const Real* product_2, Real* i, Real* f, Real* g, Real* o,
+    Real* shown, Real* y__, int64_t Gate, int64_t H, int64_t N, int64_t State, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real i_now = Real(1) / (Real(1) + exp(-(product_2[(n * Gate + 0) * H + i_H]
+                + product_1[(n * Gate + 0) * H + i_H])));
+        i[n * H + i_H] = i_now;
+        const Real f_now = Real(1) / (Real(1) + exp(-(product_2[(n * Gate + 1) * H + i_H]
+                + product_1[(n * Gate + 1) * H + i_H])));
+        f[n * H + i_H] = f_now;
+        const Real g_now = tanh(product_2[(n * Gate + 2) * H + i_H]
+                + product_1[(n * Gate + 2) * H + i_H]);
+        g[n * H + i_H] = g_now;
+        o[n * H + i_H] = Real(1) / (Real(1) + exp(-(product_2[(n * Gate + 3) * H + i_H]
+                + product_1[(n * Gate + 3) * H + i_H])));
+        shown[n * H + i_H] = tanh(c[n * H + i_H] * f_now + g_now * i_now);
+    });
+    rows(State * N, H * N * State, threads, [=](int64_t row) INLINE {
+        const int64_t n = row % N;
+        const int64_t state = row / N;
+        const auto y_constant = state == 0;
+        const auto y_constant_2 = state == 1;
+        each(H, [=](int64_t i_H) INLINE {
+            y__[(state * N + n) * H + i_H] = Real(0) + choose(y_constant, o[n * H + i_H]
+                    * shown[n * H + i_H], Real(0)) + choose(y_constant_2, c[n * H + i_H]
+                    * f[n * H + i_H] + g[n * H + i_H] * i[n * H + i_H], Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
-    const Real* __restrict c,
-    const Real* __restrict dy,
-    const Real* __restrict f,
-    const Real* __restrict g,
-    const Real* __restrict i,
-    const Real* __restrict o,
-    const Real* __restrict shown,
-    Real* __restrict dc,
-    Real* __restrict dpre,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) try {
-    Scratch<Real> dcell_memory(size_N * size_H);
-    Real* __restrict dcell = dcell_memory.entries;
-    // dcell, dc
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dcell_now = (dy[((1) * size_N + i_N) * size_H + i_H] + ((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * (Real(1) - square(shown[(i_N) * size_H + i_H]))));
-                        dcell[(i_N) * size_H + i_H] = dcell_now;
-                        const Real dc_now = (dcell_now * f[(i_N) * size_H + i_H]);
-                        dc[(i_N) * size_H + i_H] = dc_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dpre
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 2);
-                    const auto steady_2 = (i_Gate == 0);
-                    const auto steady_3 = (i_Gate == 1);
-                    const auto steady_4 = (i_Gate == 3);
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
-                        dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
+    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
+    const Real* shown, Real* dc, Real* dpre, int64_t Gate, int64_t H, int64_t N, int64_t State,
+    int threads
+) {
+    Scratch scratch;
+    Real* dcell = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
+                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
+        dcell[n * H + i_H] = dcell_now;
+        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dpre_constant = gate == 2;
+        const auto dpre_constant_2 = gate == 0;
+        const auto dpre_constant_3 = gate == 1;
+        const auto dpre_constant_4 = gate == 3;
+        each(H, [=](int64_t i_H) INLINE {
+            dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
+                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
+                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
+                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
+                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
+                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
+                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
+                    - o[n * H + i_H]), Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dh_dc_dweight_ih_dweight_hh)
 
-extern "C" int plain_backward(
-    const Real* __restrict c,
-    const Real* __restrict dy,
-    const Real* __restrict f,
-    const Real* __restrict g,
-    const Real* __restrict i,
-    const Real* __restrict o,
-    const Real* __restrict shown,
-    Real* __restrict dc,
-    Real* __restrict dpre,
-    const int64_t size_Gate,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_State,
-    const int threads
-) try {
-    Scratch<Real> dcell_memory(size_N * size_H);
-    Real* __restrict dcell = dcell_memory.entries;
-    // dcell, dc
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, f, o, shown, dc, size_H, size_N, dcell, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dcell_now = (dy[((1) * size_N + i_N) * size_H + i_H] + ((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * (Real(1) - square(shown[(i_N) * size_H + i_H]))));
-                        dcell[(i_N) * size_H + i_H] = dcell_now;
-                        const Real dc_now = (dcell_now * f[(i_N) * size_H + i_H]);
-                        dc[(i_N) * size_H + i_H] = dc_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dpre
-    {
-        const int64_t rows = size_N * size_Gate;
-        const int64_t work = size_Gate * size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(c, dy, f, g, i, o, shown, dpre, size_Gate, size_H, size_N, dcell, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_Gate = row % size_Gate;
-                const int64_t i_N = (row / size_Gate);
-                {
-                    const auto steady_1 = (i_Gate == 2);
-                    const auto steady_2 = (i_Gate == 0);
-                    const auto steady_3 = (i_Gate == 1);
-                    const auto steady_4 = (i_Gate == 3);
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dpre_now = ((((Real(0) + choose(steady_1, ((dcell[(i_N) * size_H + i_H] * i[(i_N) * size_H + i_H]) * (Real(1) - square(g[(i_N) * size_H + i_H]))), Real(0))) + choose(steady_2, (((dcell[(i_N) * size_H + i_H] * g[(i_N) * size_H + i_H]) * i[(i_N) * size_H + i_H]) * (Real(1) - i[(i_N) * size_H + i_H])), Real(0))) + choose(steady_3, (dcell[(i_N) * size_H + i_H] * (c[(i_N) * size_H + i_H] * (f[(i_N) * size_H + i_H] * (Real(1) - f[(i_N) * size_H + i_H])))), Real(0))) + choose(steady_4, (((dy[((0) * size_N + i_N) * size_H + i_H] * o[(i_N) * size_H + i_H]) * shown[(i_N) * size_H + i_H]) * (Real(1) - o[(i_N) * size_H + i_H])), Real(0)));
-                        dpre[((i_N) * size_Gate + i_Gate) * size_H + i_H] = dpre_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
+    const Real* shown, Real* dc, Real* dpre, int64_t Gate, int64_t H, int64_t N, int64_t State,
+    int threads
+) {
+    Scratch scratch;
+    Real* dcell = scratch.of<Real>(N * H);
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
+                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
+        dcell[n * H + i_H] = dcell_now;
+        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
+    });
+    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
+        const int64_t gate = row % Gate;
+        const int64_t n = row / Gate;
+        const auto dpre_constant = gate == 2;
+        const auto dpre_constant_2 = gate == 0;
+        const auto dpre_constant_3 = gate == 1;
+        const auto dpre_constant_4 = gate == 3;
+        each(H, [=](int64_t i_H) INLINE {
+            dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
+                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
+                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
+                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
+                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
+                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
+                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
+                    - o[n * H + i_H]), Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_backward)

@@ -4,495 +4,182 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict mask,
-    const Real* __restrict product_1,
-    Real* __restrict probs,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) try {
-    // probs
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_S * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(mask, product_1, probs, size_S, size_T, scale, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(scale);
-            Scratch<Real> exp_scores_chosen_shifted_memory(size_S, 0);
-            Real* __restrict exp_scores_chosen_shifted = exp_scores_chosen_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                double kept_added = 0;
-                Real peak_2_raw_now = -infinity;
-                int peak_2_raw_unordered = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real kept_now = 0;
-                        #pragma omp simd reduction(+:kept_now) reduction(max:peak_2_raw_now) reduction(|:peak_2_raw_unordered)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            kept_now += choose((mask[((i_B) * size_T + i_T) * size_S + i_S] != Real(0)), Real(1), Real(0));
-                            const Real peak_2_raw_value = choose((mask[((i_B) * size_T + i_T) * size_S + i_S] != Real(0)), (number_1 * product_1[((i_B) * size_T + i_T) * size_S + i_S]), Real(-infinity));
-                            peak_2_raw_now = peak_2_raw_value > peak_2_raw_now ? peak_2_raw_value : peak_2_raw_now;
-                            peak_2_raw_unordered |= peak_2_raw_value != peak_2_raw_value;
-                        }
-                        kept_added += kept_now;
-                    }
-                }
-                const Real kept_here = Real(kept_added);
-                const Real peak_2_raw_here = unless(peak_2_raw_unordered, peak_2_raw_now);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = choose(((-peak_2_raw_here) == Real(infinity)), Real(0), peak_2_raw_here);
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            const Real exp_scores_chosen_shifted_now = exp((choose((mask[((i_B) * size_T + i_T) * size_S + i_S] != Real(0)), (number_1 * product_1[((i_B) * size_T + i_T) * size_S + i_S]), Real(-infinity)) - steady_2));
-                            exp_scores_chosen_shifted[i_S] = exp_scores_chosen_shifted_now;
-                            sum_3_now += exp_scores_chosen_shifted_now;
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                {
-                    const auto steady_2 = (sum_3_here + choose((kept_here == Real(0)), Real(1), Real(0)));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real probs_now = (exp_scores_chosen_shifted[i_S] / steady_2);
-                        probs[((i_B) * size_T + i_T) * size_S + i_S] = probs_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* mask, const Real* product_1, Real* probs, int64_t B, int64_t S, int64_t T,
+    double scale, int threads
+) {
+    rows(B * T, B * S * T, threads, [=](int64_t row, Real* exp_scores_chosen_shifted) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        const auto found = reduced<Real, 1, true>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{choose(mask[(b * T + t) * S + s] != Real(0), Real(1), Real(0)),
+                    choose(mask[(b * T + t) * S + s] != Real(0), Real(scale)
+                    * product_1[(b * T + t) * S + s], Real(-infinity))}};
+        });
+        const Real kept = found.of[0];
+        const Real peak_2_raw = Real(found.of[1]);
+        const auto zero_or_peak_2_raw = choose(-peak_2_raw == Real(infinity), Real(0), peak_2_raw);
+        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
+            const Real exp_scores_chosen_shifted_now = exp(choose(mask[(b * T + t) * S + s] != Real(0),
+                    Real(scale) * product_1[(b * T + t) * S + s], Real(-infinity))
+                    - zero_or_peak_2_raw);
+            exp_scores_chosen_shifted[s] = exp_scores_chosen_shifted_now;
+            return exp_scores_chosen_shifted_now;
+        });
+        const auto sum_3_plus_one_or_zero = sum_3 + choose(kept == Real(0), Real(1), Real(0));
+        each(S, [=](int64_t s) INLINE {
+            probs[(b * T + t) * S + s] = exp_scores_chosen_shifted[s] / sum_3_plus_one_or_zero;
+        });
+    }, Kept<Real>(S));
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dquery(
-    const Real* __restrict dprobs,
-    const Real* __restrict probs,
-    Real* __restrict dscores,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const int threads
-) try {
-    // dscores
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_S * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dscores_now = (probs[((i_B) * size_T + i_T) * size_S + i_S] * (dprobs[((i_B) * size_T + i_T) * size_S + i_S] - steady_1));
-                        dscores[((i_B) * size_T + i_T) * size_S + i_S] = dscores_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dquery(
+    const Real* dprobs, const Real* probs, Real* dscores, int64_t B, int64_t S, int64_t T,
+    int threads
+) {
+    rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE {
+            return dprobs[(b * T + t) * S + s] * probs[(b * T + t) * S + s];
+        });
+        each(S, [=](int64_t s) INLINE {
+            dscores[(b * T + t) * S + s] = probs[(b * T + t) * S + s] * (dprobs[(b * T + t) * S + s]
+                    - sum_1);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dquery)
 
-extern "C" int backward_of_dquery_2(
-    const Real* __restrict product_2,
-    Real* __restrict dquery,
-    const int64_t size_B,
-    const int64_t size_E,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) try {
-    // dquery
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_E * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(scale);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                {
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real dquery_now = (number_1 * product_2[((i_B) * size_T + i_T) * size_E + i_E]);
-                        dquery[((i_B) * size_T + i_T) * size_E + i_E] = dquery_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dquery_2(
+    const Real* product_2, Real* dquery, int64_t B, int64_t E, int64_t T, double scale, int threads
+) {
+    rows(B * T, B * E * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        each(E, [=](int64_t e) INLINE {
+            dquery[(b * T + t) * E + e] = Real(scale) * product_2[(b * T + t) * E + e];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dquery_2)
 
-extern "C" int backward_of_dkey(
-    const Real* __restrict dprobs,
-    const Real* __restrict probs,
-    Real* __restrict dscores,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const int threads
-) try {
-    // dscores
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_S * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dscores_now = (probs[((i_B) * size_T + i_T) * size_S + i_S] * (dprobs[((i_B) * size_T + i_T) * size_S + i_S] - steady_1));
-                        dscores[((i_B) * size_T + i_T) * size_S + i_S] = dscores_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dkey(
+    const Real* dprobs, const Real* probs, Real* dscores, int64_t B, int64_t S, int64_t T,
+    int threads
+) {
+    rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE {
+            return dprobs[(b * T + t) * S + s] * probs[(b * T + t) * S + s];
+        });
+        each(S, [=](int64_t s) INLINE {
+            dscores[(b * T + t) * S + s] = probs[(b * T + t) * S + s] * (dprobs[(b * T + t) * S + s]
+                    - sum_1);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dkey)
 
-extern "C" int backward_of_dkey_2(
-    const Real* __restrict product_3,
-    Real* __restrict dkey,
-    const int64_t size_B,
-    const int64_t size_E,
-    const int64_t size_S,
-    const double scale,
-    const int threads
-) try {
-    // dkey
-    {
-        const int64_t rows = size_B * size_S;
-        const int64_t work = size_B * size_E * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(scale);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_S = row % size_S;
-                const int64_t i_B = (row / size_S);
-                {
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real dkey_now = (number_1 * product_3[((i_B) * size_S + i_S) * size_E + i_E]);
-                        dkey[((i_B) * size_S + i_S) * size_E + i_E] = dkey_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dkey_2(
+    const Real* product_3, Real* dkey, int64_t B, int64_t E, int64_t S, double scale, int threads
+) {
+    rows(B * S, B * E * S, threads, [=](int64_t row) INLINE {
+        const int64_t s = row % S;
+        const int64_t b = row / S;
+        each(E, [=](int64_t e) INLINE {
+            dkey[(b * S + s) * E + e] = Real(scale) * product_3[(b * S + s) * E + e];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dkey_2)
 
-extern "C" int backward_of_dkey_dvalue(
-    const Real* __restrict dprobs,
-    const Real* __restrict probs,
-    Real* __restrict dscores,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const int threads
-) try {
-    // dscores
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_S * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dscores_now = (probs[((i_B) * size_T + i_T) * size_S + i_S] * (dprobs[((i_B) * size_T + i_T) * size_S + i_S] - steady_1));
-                        dscores[((i_B) * size_T + i_T) * size_S + i_S] = dscores_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dkey_dvalue(
+    const Real* dprobs, const Real* probs, Real* dscores, int64_t B, int64_t S, int64_t T,
+    int threads
+) {
+    rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE {
+            return dprobs[(b * T + t) * S + s] * probs[(b * T + t) * S + s];
+        });
+        each(S, [=](int64_t s) INLINE {
+            dscores[(b * T + t) * S + s] = probs[(b * T + t) * S + s] * (dprobs[(b * T + t) * S + s]
+                    - sum_1);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dkey_dvalue)
 
-extern "C" int backward_of_dkey_dvalue_2(
-    const Real* __restrict product_3,
-    Real* __restrict dkey,
-    const int64_t size_B,
-    const int64_t size_E,
-    const int64_t size_S,
-    const double scale,
-    const int threads
-) try {
-    // dkey
-    {
-        const int64_t rows = size_B * size_S;
-        const int64_t work = size_B * size_E * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(scale);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_S = row % size_S;
-                const int64_t i_B = (row / size_S);
-                {
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real dkey_now = (number_1 * product_3[((i_B) * size_S + i_S) * size_E + i_E]);
-                        dkey[((i_B) * size_S + i_S) * size_E + i_E] = dkey_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dkey_dvalue_2(
+    const Real* product_3, Real* dkey, int64_t B, int64_t E, int64_t S, double scale, int threads
+) {
+    rows(B * S, B * E * S, threads, [=](int64_t row) INLINE {
+        const int64_t s = row % S;
+        const int64_t b = row / S;
+        each(E, [=](int64_t e) INLINE {
+            dkey[(b * S + s) * E + e] = Real(scale) * product_3[(b * S + s) * E + e];
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dkey_dvalue_2)
 
-extern "C" int backward(
-    const Real* __restrict dprobs,
-    const Real* __restrict probs,
-    Real* __restrict dscores,
-    const int64_t size_B,
-    const int64_t size_S,
-    const int64_t size_T,
-    const int threads
-) try {
-    // dscores
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_S * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dprobs, probs, dscores, size_S, size_T, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (dprobs[((i_B) * size_T + i_T) * size_S + i_S] * probs[((i_B) * size_T + i_T) * size_S + i_S]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dscores_now = (probs[((i_B) * size_T + i_T) * size_S + i_S] * (dprobs[((i_B) * size_T + i_T) * size_S + i_S] - steady_1));
-                        dscores[((i_B) * size_T + i_T) * size_S + i_S] = dscores_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dprobs, const Real* probs, Real* dscores, int64_t B, int64_t S, int64_t T,
+    int threads
+) {
+    rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE {
+            return dprobs[(b * T + t) * S + s] * probs[(b * T + t) * S + s];
+        });
+        each(S, [=](int64_t s) INLINE {
+            dscores[(b * T + t) * S + s] = probs[(b * T + t) * S + s] * (dprobs[(b * T + t) * S + s]
+                    - sum_1);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_2(
-    const Real* __restrict product_2,
-    const Real* __restrict product_3,
-    Real* __restrict dkey,
-    Real* __restrict dquery,
-    const int64_t size_B,
-    const int64_t size_E,
-    const int64_t size_S,
-    const int64_t size_T,
-    const double scale,
-    const int threads
-) try {
-    // dkey
-    {
-        const int64_t rows = size_B * size_S;
-        const int64_t work = size_B * size_E * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_3, dkey, size_E, size_S, scale, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(scale);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_S = row % size_S;
-                const int64_t i_B = (row / size_S);
-                {
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real dkey_now = (number_1 * product_3[((i_B) * size_S + i_S) * size_E + i_E]);
-                        dkey[((i_B) * size_S + i_S) * size_E + i_E] = dkey_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dquery
-    {
-        const int64_t rows = size_B * size_T;
-        const int64_t work = size_B * size_E * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_2, dquery, size_E, size_T, scale, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_2 = Real(scale);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_B = (row / size_T);
-                {
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real dquery_now = (number_2 * product_2[((i_B) * size_T + i_T) * size_E + i_E]);
-                        dquery[((i_B) * size_T + i_T) * size_E + i_E] = dquery_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_2(
+    const Real* product_2, const Real* product_3, Real* dkey, Real* dquery, int64_t B, int64_t E,
+    int64_t S, int64_t T, double scale, int threads
+) {
+    rows(B * S, B * E * S, threads, [=](int64_t row) INLINE {
+        const int64_t s = row % S;
+        const int64_t b = row / S;
+        each(E, [=](int64_t e) INLINE {
+            dkey[(b * S + s) * E + e] = Real(scale) * product_3[(b * S + s) * E + e];
+        });
+    });
+    rows(B * T, B * E * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t b = row / T;
+        each(E, [=](int64_t e) INLINE {
+            dquery[(b * T + t) * E + e] = Real(scale) * product_2[(b * T + t) * E + e];
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward_2)

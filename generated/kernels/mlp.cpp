@@ -4,703 +4,173 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict C,
-    const int64_t* __restrict contexts,
-    Real* __restrict embcat,
-    const int64_t size_E,
-    const int64_t size_N,
-    const int64_t size_T,
-    const int64_t size_V,
-    const int threads
-) try {
-    if (!in_range(contexts, size_N * size_T, size_V)) return OUT_OF_RANGE;
-    // embcat
-    {
-        const int64_t rows = size_N * size_T;
-        const int64_t work = size_E * size_N * size_T;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(C, contexts, embcat, size_E, size_T, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_T = row % size_T;
-                const int64_t i_N = (row / size_T);
-                {
-                    const auto steady_1 = contexts[(i_N) * size_T + i_T];
-                    #pragma omp simd
-                    for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                        const Real embcat_now = C[(steady_1) * size_E + i_E];
-                        embcat[((i_N) * size_T + i_T) * size_E + i_E] = embcat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* C, const int64_t* contexts, Real* embcat, int64_t E, int64_t N, int64_t T,
+    int64_t V, int threads
+) {
+    if (!in_range(contexts, N * T, V)) return OUT_OF_RANGE;
+    rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t n = row / T;
+        const auto contexts_nt = contexts[n * T + t];
+        each(E, [=](int64_t e) INLINE { embcat[(n * T + t) * E + e] = C[contexts_nt * E + e]; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int forward_2(
-    const Real* __restrict b1,
-    const Real* __restrict bnbias,
-    const Real* __restrict bngain,
-    const Real* __restrict product_1,
-    Real* __restrict inv_std,
-    Real* __restrict xhat,
-    Real* __restrict h,
-    const int64_t size_H,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    Scratch<Real> sum_2_memory(size_H);
-    Real* __restrict sum_2 = sum_2_memory.entries;
-    Scratch<Real> sum_3_memory(size_H);
-    Real* __restrict sum_3 = sum_3_memory.entries;
-    Scratch<Real> sum_4_memory(size_H);
-    Real* __restrict sum_4 = sum_4_memory.entries;
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_H, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, rows, sum_2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_2_part = sum_2_parts + thread * size_H;
-            Scratch<Real> sum_2_block_memory(size_H, 0);
-            Real* __restrict sum_2_block = sum_2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_2_block[i_H] += (b1[i_H] + product_1[(i_N) * size_H + i_H]);
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_2_block_memory, sum_2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_2_parts, threads, size_H, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_H, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, size_N, sum_2, rows, sum_3_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_3_part = sum_3_parts + thread * size_H;
-            Scratch<Real> sum_3_block_memory(size_H, 0);
-            Real* __restrict sum_3_block = sum_3_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_3_block[i_H] += ((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N)));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_3_block_memory, sum_3_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_3_parts, threads, size_H, sum_3);
-    }
-    // sum_4
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> sum_4_parts_memory(threads * size_H, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(b1, product_1, size_H, size_N, sum_2, sum_3, rows, sum_4_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_4_part = sum_4_parts + thread * size_H;
-            Scratch<Real> sum_4_block_memory(size_H, 0);
-            Real* __restrict sum_4_block = sum_4_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            sum_4_block[i_H] += square((((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(sum_4_block_memory, sum_4_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_4_parts, threads, size_H, sum_4);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(inv_std, size_H, size_N, eps, sum_4, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            const Real number_2 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real inv_std_now = (1 / square_root(((sum_4[i_H] / number_1) + number_2)));
-                        inv_std[i_H] = inv_std_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // xhat, h
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(b1, bnbias, bngain, product_1, inv_std, xhat, h, size_H, size_N, sum_2, sum_3, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real xhat_now = (inv_std[i_H] * (((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
-                        xhat[(i_N) * size_H + i_H] = xhat_now;
-                        const Real h_now = tanh((bnbias[i_H] + (bngain[i_H] * xhat_now)));
-                        h[(i_N) * size_H + i_H] = h_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward_2(
+    const Real* b1, const Real* bnbias, const Real* bngain, const Real* product_1, Real* inv_std,
+    Real* xhat, Real* h, int64_t H, int64_t N, double eps, int threads
+) {
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(H);
+    Real* sum_3 = scratch.of<Real>(H);
+    Real* sum_4 = scratch.of<Real>(H);
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(H, [=](int64_t i_H) INLINE { sum_2[i_H] += b1[i_H] + product_1[n * H + i_H]; });
+    }, Columns(sum_2, H));
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            sum_3[i_H] += b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N);
+        });
+    }, Columns(sum_3, H));
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_4) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            sum_4[i_H] += square(b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N)
+                    - sum_3[i_H] / Real(N));
+        });
+    }, Columns(sum_4, H));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(H, threads, [=](int64_t i_H) INLINE {
+        inv_std[i_H] = 1 / square_root(sum_4[i_H] / N_minus_one + Real(eps));
+    });
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real xhat_now = inv_std[i_H] * (b1[i_H] + product_1[n * H + i_H] - sum_2[i_H]
+                / Real(N) - sum_3[i_H] / Real(N));
+        xhat[n * H + i_H] = xhat_now;
+        h[n * H + i_H] = tanh(bnbias[i_H] + bngain[i_H] * xhat_now);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward_2)
 
-extern "C" int forward_3(
-    const Real* __restrict b2,
-    const int64_t* __restrict labels,
-    const Real* __restrict product_5,
-    Real* __restrict probs,
-    Real* __restrict loss,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) try {
-    if (!in_range(labels, size_N, size_V)) return OUT_OF_RANGE;
-    Scratch<Real> logit_maxes_memory(size_N);
-    Real* __restrict logit_maxes = logit_maxes_memory.entries;
-    Scratch<Real> counts_memory(size_N * size_V);
-    Real* __restrict counts = counts_memory.entries;
-    Scratch<Real> counts_sum_memory(size_N);
-    Real* __restrict counts_sum = counts_sum_memory.entries;
-    Scratch<Real> sum_6_memory(1);
-    Real* __restrict sum_6 = sum_6_memory.entries;
-    // logit_maxes, counts, counts_sum, probs, sum_6
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_V;
-        Scratch<double> sum_6_parts_memory(threads * 1, 0);
-        double* __restrict sum_6_parts = sum_6_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(b2, labels, product_5, probs, size_V, logit_maxes, counts, counts_sum, rows, sum_6_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_6_part = sum_6_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real logit_maxes_now = -infinity;
-                int logit_maxes_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logit_maxes_now) reduction(|:logit_maxes_unordered)
-                    for (int64_t i_V = 0; i_V < size_V; ++i_V) {
-                        const Real logit_maxes_value = (b2[i_V] + product_5[(i_N) * size_V + i_V]);
-                        logit_maxes_now = logit_maxes_value > logit_maxes_now ? logit_maxes_value : logit_maxes_now;
-                        logit_maxes_unordered |= logit_maxes_value != logit_maxes_value;
-                    }
-                }
-                const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
-                logit_maxes[i_N] = logit_maxes_here;
-                double counts_sum_added = 0;
-                {
-                    const auto steady_1 = logit_maxes_here;
-                    for (int64_t block = 0; block < size_V; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_V);
-                        Real counts_sum_now = 0;
-                        #pragma omp simd reduction(+:counts_sum_now)
-                        for (int64_t i_V = block; i_V < stop; ++i_V) {
-                            const Real counts_now = exp(((b2[i_V] + product_5[(i_N) * size_V + i_V]) - steady_1));
-                            counts[(i_N) * size_V + i_V] = counts_now;
-                            counts_sum_now += counts_now;
-                        }
-                        counts_sum_added += counts_sum_now;
-                    }
-                }
-                const Real counts_sum_here = Real(counts_sum_added);
-                counts_sum[i_N] = counts_sum_here;
-                sum_6_part[0] += double((log(counts_sum_here) - ((b2[labels[i_N]] + product_5[(i_N) * size_V + labels[i_N]]) - logit_maxes_here)));
-                {
-                    const auto steady_1 = counts_sum_here;
-                    #pragma omp simd
-                    for (int64_t i_V = 0; i_V < size_V; ++i_V) {
-                        const Real probs_now = (counts[(i_N) * size_V + i_V] / steady_1);
-                        probs[(i_N) * size_V + i_V] = probs_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_6_parts, threads, 1, sum_6);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_6, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_6[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward_3(
+    const Real* b2, const int64_t* labels, const Real* product_5, Real* probs, Real* loss,
+    int64_t N, int64_t V, int threads
+) {
+    if (!in_range(labels, N, V)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* logit_maxes = scratch.of<Real>(N);
+    Real* counts = scratch.of<Real>(N * V);
+    Real* counts_sum = scratch.of<Real>(N);
+    Real* sum_6 = scratch.of<Real>(1);
+    rows(N, N * V, threads, [=](int64_t n, double* sum_6) INLINE {
+        const Real logit_maxes_now = largest(V, [=](int64_t v) INLINE { return b2[v]
+                + product_5[n * V + v]; });
+        logit_maxes[n] = logit_maxes_now;
+        const Real counts_sum_now = sum(V, [=](int64_t v) INLINE {
+            const Real counts_now = exp(b2[v] + product_5[n * V + v] - logit_maxes_now);
+            counts[n * V + v] = counts_now;
+            return counts_now;
+        });
+        counts_sum[n] = counts_sum_now;
+        sum_6[0] += log(counts_sum_now) - (b2[labels[n]] + product_5[n * V + labels[n]]
+                - logit_maxes_now);
+        each(V, [=](int64_t v) INLINE { probs[n * V + v] = counts[n * V + v] / counts_sum_now; });
+    }, Total(sum_6, 1));
+    loss[0] = sum_6[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward_3)
 
-extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict probs,
-    Real* __restrict db1,
-    Real* __restrict dlogits_,
-    Real* __restrict db2,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) try {
-    if (!in_range(labels, size_N, size_V)) return OUT_OF_RANGE;
-    // db1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(db1, size_H, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real db1_now = Real(0);
-                        db1[i_H] = db1_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogits_, db2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_V;
-        Scratch<double> db2_parts_memory(threads * size_V, 0);
-        double* __restrict db2_parts = db2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, probs, dlogits_, size_N, size_V, rows, db2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict db2_part = db2_parts + thread * size_V;
-            Scratch<Real> db2_block_memory(size_V, 0);
-            Real* __restrict db2_block = db2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_N));
-                    const auto steady_2 = labels[i_N];
-                    const auto steady_3 = (-steady_1);
-                    for (int64_t block = 0; block < size_V; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_V);
-                        #pragma omp simd
-                        for (int64_t i_V = block; i_V < stop; ++i_V) {
-                            const Real dlogits__now = ((steady_1 * probs[(i_N) * size_V + i_V]) + choose((i_V == steady_2), steady_3, Real(0)));
-                            dlogits_[(i_N) * size_V + i_V] = dlogits__now;
-                            db2_block[i_V] += dlogits__now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(db2_block_memory, db2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(db2_parts, threads, size_V, db2);
-    }
+template <class Real>
+static int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
+    const Real* dloss, const int64_t* labels, const Real* probs, Real* db1, Real* dlogits_,
+    Real* db2, int64_t H, int64_t N, int64_t V, int threads
+) {
+    if (!in_range(labels, N, V)) return OUT_OF_RANGE;
+    entries(H, threads, [=](int64_t i_H) INLINE { db1[i_H] = Real(0); });
+    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto minus_dloss_over_N = -dloss_over_N;
+    rows(N, N * V, threads, [=](int64_t n, Real* db2) INLINE {
+        const auto labels_n = labels[n];
+        each(V, [=](int64_t v) INLINE {
+            const Real dlogits__now = dloss_over_N * probs[n * V + v] + choose(v == labels_n,
+                    minus_dloss_over_N, Real(0));
+            dlogits_[n * V + v] = dlogits__now;
+            db2[v] += dlogits__now;
+        });
+    }, Columns(db2, V));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dW1_db1_dW2_db2_dbngain_dbnbias)
 
-extern "C" int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
-    const Real* __restrict bngain,
-    const Real* __restrict dh,
-    const Real* __restrict h,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dbngain,
-    Real* __restrict dbnbias,
-    Real* __restrict dhprebn,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbngain, dbnbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbngain_parts_memory(threads * size_H, 0);
-        double* __restrict dbngain_parts = dbngain_parts_memory.entries;
-        Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dh, h, xhat, size_H, rows, dbngain_parts, dbnbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbngain_part = dbngain_parts + thread * size_H;
-            double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
-            Scratch<Real> dbngain_block_memory(size_H, 0);
-            Real* __restrict dbngain_block = dbngain_block_memory.entries;
-            Scratch<Real> dbnbias_block_memory(size_H, 0);
-            Real* __restrict dbnbias_block = dbnbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * xhat[(i_N) * size_H + i_H]);
-                            dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbngain_block_memory, dbngain_part);
-                    add_block(dbnbias_block_memory, dbnbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbngain_parts, threads, size_H, dbngain);
-        sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
-    }
-    // dhprebn
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bngain, dh, h, inv_std, xhat, dbngain, dbnbias, dhprebn, size_H, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dhprebn_now = ((bngain[i_H] * inv_std[i_H]) * (((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) - (dbnbias[i_H] / Real(size_N))) - ((dbngain[i_H] / number_1) * xhat[(i_N) * size_H + i_H])));
-                        dhprebn[(i_N) * size_H + i_H] = dhprebn_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
+    const Real* bngain, const Real* dh, const Real* h, const Real* inv_std, const Real* xhat,
+    Real* dbngain, Real* dbnbias, Real* dhprebn, int64_t H, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbngain, Real* dbnbias) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            dbngain[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]))
+                    * xhat[n * H + i_H];
+            dbnbias[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]));
+        });
+    }, Columns(dbngain, H), Columns(dbnbias, H));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
+                - square(h[n * H + i_H])) - dbnbias[i_H] / Real(N) - dbngain[i_H] / N_minus_one
+                * xhat[n * H + i_H]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict probs,
-    Real* __restrict db1,
-    Real* __restrict dlogits_,
-    Real* __restrict db2,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int64_t size_V,
-    const int threads
-) try {
-    if (!in_range(labels, size_N, size_V)) return OUT_OF_RANGE;
-    // db1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(db1, size_H, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real db1_now = Real(0);
-                        db1[i_H] = db1_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogits_, db2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_V;
-        Scratch<double> db2_parts_memory(threads * size_V, 0);
-        double* __restrict db2_parts = db2_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, probs, dlogits_, size_N, size_V, rows, db2_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict db2_part = db2_parts + thread * size_V;
-            Scratch<Real> db2_block_memory(size_V, 0);
-            Real* __restrict db2_block = db2_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_N));
-                    const auto steady_2 = labels[i_N];
-                    const auto steady_3 = (-steady_1);
-                    for (int64_t block = 0; block < size_V; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_V);
-                        #pragma omp simd
-                        for (int64_t i_V = block; i_V < stop; ++i_V) {
-                            const Real dlogits__now = ((steady_1 * probs[(i_N) * size_V + i_V]) + choose((i_V == steady_2), steady_3, Real(0)));
-                            dlogits_[(i_N) * size_V + i_V] = dlogits__now;
-                            db2_block[i_V] += dlogits__now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(db2_block_memory, db2_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(db2_parts, threads, size_V, db2);
-    }
+template <class Real>
+static int backward(
+    const Real* dloss, const int64_t* labels, const Real* probs, Real* db1, Real* dlogits_,
+    Real* db2, int64_t H, int64_t N, int64_t V, int threads
+) {
+    if (!in_range(labels, N, V)) return OUT_OF_RANGE;
+    entries(H, threads, [=](int64_t i_H) INLINE { db1[i_H] = Real(0); });
+    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto minus_dloss_over_N = -dloss_over_N;
+    rows(N, N * V, threads, [=](int64_t n, Real* db2) INLINE {
+        const auto labels_n = labels[n];
+        each(V, [=](int64_t v) INLINE {
+            const Real dlogits__now = dloss_over_N * probs[n * V + v] + choose(v == labels_n,
+                    minus_dloss_over_N, Real(0));
+            dlogits_[n * V + v] = dlogits__now;
+            db2[v] += dlogits__now;
+        });
+    }, Columns(db2, V));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_2(
-    const Real* __restrict bngain,
-    const Real* __restrict dh,
-    const Real* __restrict h,
-    const Real* __restrict inv_std,
-    const Real* __restrict xhat,
-    Real* __restrict dbngain,
-    Real* __restrict dbnbias,
-    Real* __restrict dhprebn,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dbngain, dbnbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbngain_parts_memory(threads * size_H, 0);
-        double* __restrict dbngain_parts = dbngain_parts_memory.entries;
-        Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dh, h, xhat, size_H, rows, dbngain_parts, dbnbias_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbngain_part = dbngain_parts + thread * size_H;
-            double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
-            Scratch<Real> dbngain_block_memory(size_H, 0);
-            Real* __restrict dbngain_block = dbngain_block_memory.entries;
-            Scratch<Real> dbnbias_block_memory(size_H, 0);
-            Real* __restrict dbnbias_block = dbnbias_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * xhat[(i_N) * size_H + i_H]);
-                            dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbngain_block_memory, dbngain_part);
-                    add_block(dbnbias_block_memory, dbnbias_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbngain_parts, threads, size_H, dbngain);
-        sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
-    }
-    // dhprebn
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bngain, dh, h, inv_std, xhat, dbngain, dbnbias, dhprebn, size_H, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_N) - 1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dhprebn_now = ((bngain[i_H] * inv_std[i_H]) * (((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) - (dbnbias[i_H] / Real(size_N))) - ((dbngain[i_H] / number_1) * xhat[(i_N) * size_H + i_H])));
-                        dhprebn[(i_N) * size_H + i_H] = dhprebn_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward_2(
+    const Real* bngain, const Real* dh, const Real* h, const Real* inv_std, const Real* xhat,
+    Real* dbngain, Real* dbnbias, Real* dhprebn, int64_t H, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbngain, Real* dbnbias) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            dbngain[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]))
+                    * xhat[n * H + i_H];
+            dbnbias[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]));
+        });
+    }, Columns(dbngain, H), Columns(dbnbias, H));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
+                - square(h[n * H + i_H])) - dbnbias[i_H] / Real(N) - dbngain[i_H] / N_minus_one
+                * xhat[n * H + i_H]);
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward_2)

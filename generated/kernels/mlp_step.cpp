@@ -6,404 +6,185 @@
 #include "products.h"
 
 // Those that nothing else makes are given to the compiler.
-static constexpr int64_t size_N = SIZE_N;
-static constexpr int64_t size_T = SIZE_T;
-static constexpr int64_t size_V = SIZE_V;
-static constexpr int64_t size_E = SIZE_E;
-static constexpr int64_t size_H = SIZE_H;
-static constexpr int64_t size_K = size_T * size_E;
+static constexpr int64_t N = SIZE_N;
+static constexpr int64_t T = SIZE_T;
+static constexpr int64_t V = SIZE_V;
+static constexpr int64_t E = SIZE_E;
+static constexpr int64_t H = SIZE_H;
+static constexpr int64_t K = T * E;
 
 struct Memory {
-    alignas(64) int64_t contexts[1 * size_N * size_T];
-    alignas(64) int64_t labels[1 * size_N];
-    alignas(64) Real db1[1 * size_H];
-    alignas(64) Real embcat[1 * size_N * size_T * size_E];
-    alignas(64) Real product_1[1 * size_N * size_H];
-    alignas(64) Real sum_2[1 * size_H];
-    alignas(64) Real sum_3[1 * size_H];
-    alignas(64) Real sum_4[1 * size_H];
-    alignas(64) Real inv_std[1 * size_H];
-    alignas(64) Real xhat[1 * size_N * size_H];
-    alignas(64) Real h[1 * size_N * size_H];
-    alignas(64) Real product_5[1 * size_N * size_V];
-    alignas(64) Real logit_maxes[1 * size_N];
-    alignas(64) Real counts[1 * size_N * size_V];
-    alignas(64) Real counts_sum[1 * size_N];
+    alignas(64) int64_t contexts[1 * N * T];
+    alignas(64) int64_t labels[1 * N];
+    alignas(64) Real db1[1 * H];
+    alignas(64) Real embcat[1 * N * T * E];
+    alignas(64) Real product_1[1 * N * H];
+    alignas(64) Real sum_2[1 * H];
+    alignas(64) Real sum_3[1 * H];
+    alignas(64) Real sum_4[1 * H];
+    alignas(64) Real inv_std[1 * H];
+    alignas(64) Real xhat[1 * N * H];
+    alignas(64) Real h[1 * N * H];
+    alignas(64) Real product_5[1 * N * V];
+    alignas(64) Real logit_maxes[1 * N];
+    alignas(64) Real counts[1 * N * V];
+    alignas(64) Real counts_sum[1 * N];
     alignas(64) Real sum_6[1];
-    alignas(64) Real dlogits_[1 * size_N * size_V];
+    alignas(64) Real dlogits_[1 * N * V];
     alignas(64) Real loss[1];
-    alignas(64) Real dh[1 * size_N * size_H];
-    alignas(64) Real dW2[1 * size_H * size_V];
-    alignas(64) Real db2[1 * size_V];
-    alignas(64) Real dbngain[1 * size_H];
-    alignas(64) Real dbnbias[1 * size_H];
-    alignas(64) Real dhprebn[1 * size_N * size_H];
-    alignas(64) Real dembcat[1 * size_N * size_T * size_E];
-    alignas(64) Real dC[1 * size_V * size_E];
-    alignas(64) Real dW1[1 * size_T * size_E * size_H];
+    alignas(64) Real dh[1 * N * H];
+    alignas(64) Real dW2[1 * H * V];
+    alignas(64) Real db2[1 * V];
+    alignas(64) Real dbngain[1 * H];
+    alignas(64) Real dbnbias[1 * H];
+    alignas(64) Real dhprebn[1 * N * H];
+    alignas(64) Real dembcat[1 * N * T * E];
+    alignas(64) Real dC[1 * V * E];
+    alignas(64) Real dW1[1 * T * E * H];
 };
 
 extern "C" int64_t bytes_of_memory() { return sizeof(Memory); }
 
 extern "C" int step(
-    const int64_t* __restrict given_picks,
-    const int64_t given_examples,
-    const int64_t* __restrict all_contexts,
-    const int64_t* __restrict all_labels,
-    Real* __restrict C,
-    Real* __restrict W1,
-    Real* __restrict b1,
-    Real* __restrict W2,
-    Real* __restrict b2,
-    Real* __restrict bngain,
-    Real* __restrict bnbias,
-    Memory* __restrict given_memory,
+    const int64_t* given_picks,
+    int64_t given_examples,
+    const int64_t* all_contexts,
+    const int64_t* all_labels,
+    Real* C,
+    Real* W1,
+    Real* b1,
+    Real* W2,
+    Real* b2,
+    Real* bngain,
+    Real* bnbias,
+    Memory* given_memory,
     double* given_loss,
-    const double eps,
-    const double given_rate
+    double eps,
+    double given_rate
 ) try {
-    int64_t* __restrict contexts = given_memory->contexts;
-    int64_t* __restrict labels = given_memory->labels;
-    Real* __restrict db1 = given_memory->db1;
-    Real* __restrict embcat = given_memory->embcat;
-    Real* __restrict product_1 = given_memory->product_1;
-    Real* __restrict sum_2 = given_memory->sum_2;
-    Real* __restrict sum_3 = given_memory->sum_3;
-    Real* __restrict sum_4 = given_memory->sum_4;
-    Real* __restrict inv_std = given_memory->inv_std;
-    Real* __restrict xhat = given_memory->xhat;
-    Real* __restrict h = given_memory->h;
-    Real* __restrict product_5 = given_memory->product_5;
-    Real* __restrict logit_maxes = given_memory->logit_maxes;
-    Real* __restrict counts = given_memory->counts;
-    Real* __restrict counts_sum = given_memory->counts_sum;
-    Real* __restrict sum_6 = given_memory->sum_6;
-    Real* __restrict dlogits_ = given_memory->dlogits_;
-    Real* __restrict loss = given_memory->loss;
-    Real* __restrict dh = given_memory->dh;
-    Real* __restrict dW2 = given_memory->dW2;
-    Real* __restrict db2 = given_memory->db2;
-    Real* __restrict dbngain = given_memory->dbngain;
-    Real* __restrict dbnbias = given_memory->dbnbias;
-    Real* __restrict dhprebn = given_memory->dhprebn;
-    Real* __restrict dembcat = given_memory->dembcat;
-    Real* __restrict dC = given_memory->dC;
-    Real* __restrict dW1 = given_memory->dW1;
-    if (!in_range(given_picks, size_N, given_examples)) return OUT_OF_RANGE;
-    pick_rows<size_N, 1 * size_T>(given_picks, all_contexts, contexts);
-    pick_rows<size_N, 1>(given_picks, all_labels, labels);
-    if (!in_range(contexts, 1 * size_N * size_T, size_V)) return OUT_OF_RANGE;
-    if (!in_range(labels, 1 * size_N, size_V)) return OUT_OF_RANGE;
-    constexpr int64_t threads = 1;
-    // db1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int64_t thread = 0, begin = 0, end = rows;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t first_H = (row) * tile;
-            const int64_t last_H = smaller_size(first_H + tile, size_H);
-            {
-                #pragma omp simd
-                for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                    const Real db1_now = Real(0);
-                    db1[i_H] = db1_now;
-                }
-            }
-        }
-    }
-    // embcat
-    {
-        const int64_t rows = size_N * size_T;
-        const int64_t work = size_E * size_N * size_T;
-        const int64_t thread = 0, begin = 0, end = rows;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_T = row % size_T;
-            const int64_t i_N = (row / size_T);
-            {
-                const auto steady_1 = contexts[(i_N) * size_T + i_T];
-                #pragma omp simd
-                for (int64_t i_E = 0; i_E < size_E; ++i_E) {
-                    const Real embcat_now = C[(steady_1) * size_E + i_E];
-                    embcat[((i_N) * size_T + i_T) * size_E + i_E] = embcat_now;
-                }
-            }
-        }
-    }
+    int64_t* contexts = given_memory->contexts;
+    int64_t* labels = given_memory->labels;
+    Real* db1 = given_memory->db1;
+    Real* embcat = given_memory->embcat;
+    Real* product_1 = given_memory->product_1;
+    Real* sum_2 = given_memory->sum_2;
+    Real* sum_3 = given_memory->sum_3;
+    Real* sum_4 = given_memory->sum_4;
+    Real* inv_std = given_memory->inv_std;
+    Real* xhat = given_memory->xhat;
+    Real* h = given_memory->h;
+    Real* product_5 = given_memory->product_5;
+    Real* logit_maxes = given_memory->logit_maxes;
+    Real* counts = given_memory->counts;
+    Real* counts_sum = given_memory->counts_sum;
+    Real* sum_6 = given_memory->sum_6;
+    Real* dlogits_ = given_memory->dlogits_;
+    Real* loss = given_memory->loss;
+    Real* dh = given_memory->dh;
+    Real* dW2 = given_memory->dW2;
+    Real* db2 = given_memory->db2;
+    Real* dbngain = given_memory->dbngain;
+    Real* dbnbias = given_memory->dbnbias;
+    Real* dhprebn = given_memory->dhprebn;
+    Real* dembcat = given_memory->dembcat;
+    Real* dC = given_memory->dC;
+    Real* dW1 = given_memory->dW1;
+    if (!in_range(given_picks, N, given_examples)) return OUT_OF_RANGE;
+    pick_rows<N, 1 * T>(given_picks, all_contexts, contexts);
+    pick_rows<N, 1>(given_picks, all_labels, labels);
+    if (!in_range(contexts, 1 * N * T, V)) return OUT_OF_RANGE;
+    if (!in_range(labels, 1 * N, V)) return OUT_OF_RANGE;
+    const Alone threads;
+    Scratch scratch;
+    entries(H, threads, [=](int64_t i_H) INLINE { db1[i_H] = Real(0); });
+    rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t n = row / T;
+        const auto contexts_nt = contexts[n * T + t];
+        each(E, [=](int64_t e) INLINE { embcat[(n * T + t) * E + e] = C[contexts_nt * E + e]; });
+    });
     // product_1
-    product<1 * size_N, 1 * size_H, 1 * size_T * size_E, 1 * size_T * size_E, 1, 1 * size_H, 1, 1 * size_H, false>(embcat, W1, product_1);
-    // sum_2
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> sum_2_parts_memory(threads * size_H, 0);
-        double* __restrict sum_2_parts = sum_2_parts_memory.entries;
-        const int64_t thread = 0, begin = 0, end = rows;
-        double* __restrict sum_2_part = sum_2_parts + thread * size_H;
-        Scratch<Real> sum_2_block_memory(size_H, 0);
-        Real* __restrict sum_2_block = sum_2_block_memory.entries;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            {
-                for (int64_t block = 0; block < size_H; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_H);
-                    #pragma omp simd
-                    for (int64_t i_H = block; i_H < stop; ++i_H) {
-                        sum_2_block[i_H] += (b1[i_H] + product_1[(i_N) * size_H + i_H]);
-                    }
-                }
-            }
-            if ((row - begin) % 64 == 63 || row == end - 1) {
-                add_block(sum_2_block_memory, sum_2_part);
-            }
-        }
-        sum_of_parts(sum_2_parts, threads, size_H, sum_2);
-    }
-    // sum_3
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> sum_3_parts_memory(threads * size_H, 0);
-        double* __restrict sum_3_parts = sum_3_parts_memory.entries;
-        const int64_t thread = 0, begin = 0, end = rows;
-        double* __restrict sum_3_part = sum_3_parts + thread * size_H;
-        Scratch<Real> sum_3_block_memory(size_H, 0);
-        Real* __restrict sum_3_block = sum_3_block_memory.entries;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            {
-                for (int64_t block = 0; block < size_H; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_H);
-                    #pragma omp simd
-                    for (int64_t i_H = block; i_H < stop; ++i_H) {
-                        sum_3_block[i_H] += ((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N)));
-                    }
-                }
-            }
-            if ((row - begin) % 64 == 63 || row == end - 1) {
-                add_block(sum_3_block_memory, sum_3_part);
-            }
-        }
-        sum_of_parts(sum_3_parts, threads, size_H, sum_3);
-    }
-    // sum_4
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> sum_4_parts_memory(threads * size_H, 0);
-        double* __restrict sum_4_parts = sum_4_parts_memory.entries;
-        const int64_t thread = 0, begin = 0, end = rows;
-        double* __restrict sum_4_part = sum_4_parts + thread * size_H;
-        Scratch<Real> sum_4_block_memory(size_H, 0);
-        Real* __restrict sum_4_block = sum_4_block_memory.entries;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            {
-                for (int64_t block = 0; block < size_H; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_H);
-                    #pragma omp simd
-                    for (int64_t i_H = block; i_H < stop; ++i_H) {
-                        sum_4_block[i_H] += square((((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
-                    }
-                }
-            }
-            if ((row - begin) % 64 == 63 || row == end - 1) {
-                add_block(sum_4_block_memory, sum_4_part);
-            }
-        }
-        sum_of_parts(sum_4_parts, threads, size_H, sum_4);
-    }
-    // inv_std
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int64_t thread = 0, begin = 0, end = rows;
-        const Real number_1 = Real((double(size_N) - 1.0));
-        const Real number_2 = Real(eps);
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t first_H = (row) * tile;
-            const int64_t last_H = smaller_size(first_H + tile, size_H);
-            {
-                #pragma omp simd
-                for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                    const Real inv_std_now = (1 / square_root(((sum_4[i_H] / number_1) + number_2)));
-                    inv_std[i_H] = inv_std_now;
-                }
-            }
-        }
-    }
-    // xhat, h
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int64_t thread = 0, begin = 0, end = rows;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            {
-                #pragma omp simd
-                for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                    const Real xhat_now = (inv_std[i_H] * (((b1[i_H] + product_1[(i_N) * size_H + i_H]) - (sum_2[i_H] / Real(size_N))) - (sum_3[i_H] / Real(size_N))));
-                    xhat[(i_N) * size_H + i_H] = xhat_now;
-                    const Real h_now = tanh((bnbias[i_H] + (bngain[i_H] * xhat_now)));
-                    h[(i_N) * size_H + i_H] = h_now;
-                }
-            }
-        }
-    }
+    product<1 * N, 1 * H, 1 * T * E, 1 * T * E, 1, 1 * H, 1, 1 * H, false>(embcat, W1, product_1);
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_2) INLINE {
+        each(H, [=](int64_t i_H) INLINE { sum_2[i_H] += b1[i_H] + product_1[n * H + i_H]; });
+    }, Columns(sum_2, H));
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_3) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            sum_3[i_H] += b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N);
+        });
+    }, Columns(sum_3, H));
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_4) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            sum_4[i_H] += square(b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N)
+                    - sum_3[i_H] / Real(N));
+        });
+    }, Columns(sum_4, H));
+    const Real N_minus_one = double(N) - 1.0;
+    entries(H, threads, [=](int64_t i_H) INLINE {
+        inv_std[i_H] = 1 / square_root(sum_4[i_H] / N_minus_one + Real(eps));
+    });
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        const Real xhat_now = inv_std[i_H] * (b1[i_H] + product_1[n * H + i_H] - sum_2[i_H]
+                / Real(N) - sum_3[i_H] / Real(N));
+        xhat[n * H + i_H] = xhat_now;
+        h[n * H + i_H] = tanh(bnbias[i_H] + bngain[i_H] * xhat_now);
+    });
     // product_5
-    product<1 * size_N, 1 * size_V, 1 * size_H, 1 * size_H, 1, 1 * size_V, 1, 1 * size_V, false>(h, W2, product_5);
-    // logit_maxes, counts, counts_sum, sum_6, dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_V;
-        Scratch<double> sum_6_parts_memory(threads * 1, 0);
-        double* __restrict sum_6_parts = sum_6_parts_memory.entries;
-        const int64_t thread = 0, begin = 0, end = rows;
-        const Real number_3 = Real((1.0 / double(size_N)));
-        const Real number_4 = Real((-(1.0 / double(size_N))));
-        double* __restrict sum_6_part = sum_6_parts + thread * 1;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            Real logit_maxes_now = -infinity;
-            int logit_maxes_unordered = 0;
-            {
-                #pragma omp simd reduction(max:logit_maxes_now) reduction(|:logit_maxes_unordered)
-                for (int64_t i_V = 0; i_V < size_V; ++i_V) {
-                    const Real logit_maxes_value = (b2[i_V] + product_5[(i_N) * size_V + i_V]);
-                    logit_maxes_now = logit_maxes_value > logit_maxes_now ? logit_maxes_value : logit_maxes_now;
-                    logit_maxes_unordered |= logit_maxes_value != logit_maxes_value;
-                }
-            }
-            const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
-            logit_maxes[i_N] = logit_maxes_here;
-            double counts_sum_added = 0;
-            {
-                const auto steady_3 = logit_maxes_here;
-                for (int64_t block = 0; block < size_V; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_V);
-                    Real counts_sum_now = 0;
-                    #pragma omp simd reduction(+:counts_sum_now)
-                    for (int64_t i_V = block; i_V < stop; ++i_V) {
-                        const Real counts_now = exp(((b2[i_V] + product_5[(i_N) * size_V + i_V]) - steady_3));
-                        counts[(i_N) * size_V + i_V] = counts_now;
-                        counts_sum_now += counts_now;
-                    }
-                    counts_sum_added += counts_sum_now;
-                }
-            }
-            const Real counts_sum_here = Real(counts_sum_added);
-            counts_sum[i_N] = counts_sum_here;
-            sum_6_part[0] += double((log(counts_sum_here) - ((b2[labels[i_N]] + product_5[(i_N) * size_V + labels[i_N]]) - logit_maxes_here)));
-            {
-                const auto steady_3 = counts_sum_here;
-                const auto steady_4 = labels[i_N];
-                #pragma omp simd
-                for (int64_t i_V = 0; i_V < size_V; ++i_V) {
-                    const Real dlogits__now = ((number_3 * (counts[(i_N) * size_V + i_V] / steady_3)) + choose((i_V == steady_4), number_4, Real(0)));
-                    dlogits_[(i_N) * size_V + i_V] = dlogits__now;
-                }
-            }
-        }
-        sum_of_parts(sum_6_parts, threads, 1, sum_6);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int64_t thread = 0, begin = 0, end = rows;
-        for (int64_t row = begin; row < end; ++row) {
-            const Real loss_here = (sum_6[0] / Real(size_N));
-            loss[0] = loss_here;
-        }
-    }
+    product<1 * N, 1 * V, 1 * H, 1 * H, 1, 1 * V, 1, 1 * V, false>(h, W2, product_5);
+    const Real one_over_N = 1.0 / double(N);
+    const Real minus_one_over_N = -(1.0 / double(N));
+    rows(N, N * V, threads, [=](int64_t n, double* sum_6) INLINE {
+        const Real logit_maxes_now = largest(V, [=](int64_t v) INLINE { return b2[v]
+                + product_5[n * V + v]; });
+        logit_maxes[n] = logit_maxes_now;
+        const Real counts_sum_now = sum(V, [=](int64_t v) INLINE {
+            const Real counts_now = exp(b2[v] + product_5[n * V + v] - logit_maxes_now);
+            counts[n * V + v] = counts_now;
+            return counts_now;
+        });
+        counts_sum[n] = counts_sum_now;
+        sum_6[0] += log(counts_sum_now) - (b2[labels[n]] + product_5[n * V + labels[n]]
+                - logit_maxes_now);
+        const auto labels_n = labels[n];
+        each(V, [=](int64_t v) INLINE {
+            dlogits_[n * V + v] = one_over_N * (counts[n * V + v] / counts_sum_now)
+                    + choose(v == labels_n, minus_one_over_N, Real(0));
+        });
+    }, Total(sum_6, 1));
+    loss[0] = sum_6[0] / Real(N);
     // dh
-    product<1 * size_N, 1 * size_H, 1 * size_V, 1 * size_V, 1, 1, 1 * size_V, 1 * size_H, false>(dlogits_, W2, dh);
+    product<1 * N, 1 * H, 1 * V, 1 * V, 1, 1, 1 * V, 1 * H, false>(dlogits_, W2, dh);
     // dW2
-    product<1 * size_H, 1 * size_V, 1 * size_N, 1, 1 * size_H, 1 * size_V, 1, 1 * size_V, false>(h, dlogits_, dW2);
-    // db2, dbngain, dbnbias
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N * size_V;
-        Scratch<double> db2_parts_memory(threads * size_V, 0);
-        double* __restrict db2_parts = db2_parts_memory.entries;
-        Scratch<double> dbngain_parts_memory(threads * size_H, 0);
-        double* __restrict dbngain_parts = dbngain_parts_memory.entries;
-        Scratch<double> dbnbias_parts_memory(threads * size_H, 0);
-        double* __restrict dbnbias_parts = dbnbias_parts_memory.entries;
-        const int64_t thread = 0, begin = 0, end = rows;
-        double* __restrict db2_part = db2_parts + thread * size_V;
-        double* __restrict dbngain_part = dbngain_parts + thread * size_H;
-        double* __restrict dbnbias_part = dbnbias_parts + thread * size_H;
-        Scratch<Real> db2_block_memory(size_V, 0);
-        Real* __restrict db2_block = db2_block_memory.entries;
-        Scratch<Real> dbngain_block_memory(size_H, 0);
-        Real* __restrict dbngain_block = dbngain_block_memory.entries;
-        Scratch<Real> dbnbias_block_memory(size_H, 0);
-        Real* __restrict dbnbias_block = dbnbias_block_memory.entries;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            {
-                for (int64_t block = 0; block < size_V; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_V);
-                    #pragma omp simd
-                    for (int64_t i_V = block; i_V < stop; ++i_V) {
-                        db2_block[i_V] += dlogits_[(i_N) * size_V + i_V];
-                    }
-                }
-            }
-            {
-                for (int64_t block = 0; block < size_H; block += 1024) {
-                    const int64_t stop = smaller_size(block + 1024, size_H);
-                    #pragma omp simd
-                    for (int64_t i_H = block; i_H < stop; ++i_H) {
-                        dbngain_block[i_H] += ((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) * xhat[(i_N) * size_H + i_H]);
-                        dbnbias_block[i_H] += (dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H])));
-                    }
-                }
-            }
-            if ((row - begin) % 64 == 63 || row == end - 1) {
-                add_block(db2_block_memory, db2_part);
-                add_block(dbngain_block_memory, dbngain_part);
-                add_block(dbnbias_block_memory, dbnbias_part);
-            }
-        }
-        sum_of_parts(db2_parts, threads, size_V, db2);
-        sum_of_parts(dbngain_parts, threads, size_H, dbngain);
-        sum_of_parts(dbnbias_parts, threads, size_H, dbnbias);
-    }
-    // dhprebn
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int64_t thread = 0, begin = 0, end = rows;
-        const Real number_5 = Real((double(size_N) - 1.0));
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t i_N = row;
-            {
-                #pragma omp simd
-                for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                    const Real dhprebn_now = ((bngain[i_H] * inv_std[i_H]) * (((dh[(i_N) * size_H + i_H] * (Real(1) - square(h[(i_N) * size_H + i_H]))) - (dbnbias[i_H] / Real(size_N))) - ((dbngain[i_H] / number_5) * xhat[(i_N) * size_H + i_H])));
-                    dhprebn[(i_N) * size_H + i_H] = dhprebn_now;
-                }
-            }
-        }
-    }
+    product<1 * H, 1 * V, 1 * N, 1, 1 * H, 1 * V, 1, 1 * V, false>(h, dlogits_, dW2);
+    rows(N, H * N * V, threads, [=](int64_t n, Real* db2, Real* dbngain, Real* dbnbias) INLINE {
+        each(V, [=](int64_t v) INLINE { db2[v] += dlogits_[n * V + v]; });
+        each(H, [=](int64_t i_H) INLINE {
+            dbngain[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]))
+                    * xhat[n * H + i_H];
+            dbnbias[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]));
+        });
+    }, Columns(db2, V), Columns(dbngain, H), Columns(dbnbias, H));
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
+                - square(h[n * H + i_H])) - dbnbias[i_H] / Real(N) - dbngain[i_H] / N_minus_one
+                * xhat[n * H + i_H]);
+    });
     // dembcat
-    product<1 * size_N, 1 * size_T * size_E, 1 * size_H, 1 * size_H, 1, 1, 1 * size_H, 1 * size_T * size_E, false>(dhprebn, W1, dembcat);
+    product<1 * N, 1 * T * E, 1 * H, 1 * H, 1, 1, 1 * H, 1 * T * E, false>(dhprebn, W1, dembcat);
     // dC
-    clear(dC, 1 * size_V * size_E);
-    add_rows<1 * size_N * size_T, 1 * size_E>(contexts, dembcat, dC);
+    clear(dC, 1 * V * E);
+    add_rows<1 * N * T, 1 * E>(contexts, dembcat, dC);
     // dW1
-    product<1 * size_T * size_E, 1 * size_H, 1 * size_N, 1, 1 * size_T * size_E, 1 * size_H, 1, 1 * size_H, false>(embcat, dhprebn, dW1);
-    descend<1 * size_V * size_E>(C, dC, Real(given_rate));
-    descend<1 * size_T * size_E * size_H>(W1, dW1, Real(given_rate));
-    descend<1 * size_H>(b1, db1, Real(given_rate));
-    descend<1 * size_H * size_V>(W2, dW2, Real(given_rate));
-    descend<1 * size_V>(b2, db2, Real(given_rate));
-    descend<1 * size_H>(bngain, dbngain, Real(given_rate));
-    descend<1 * size_H>(bnbias, dbnbias, Real(given_rate));
+    product<1 * T * E, 1 * H, 1 * N, 1, 1 * T * E, 1 * H, 1, 1 * H, false>(embcat, dhprebn, dW1);
+    descend<1 * V * E>(C, dC, Real(given_rate));
+    descend<1 * T * E * H>(W1, dW1, Real(given_rate));
+    descend<1 * H>(b1, db1, Real(given_rate));
+    descend<1 * H * V>(W2, dW2, Real(given_rate));
+    descend<1 * V>(b2, db2, Real(given_rate));
+    descend<1 * H>(bngain, dbngain, Real(given_rate));
+    descend<1 * H>(bnbias, dbnbias, Real(given_rate));
     *given_loss = loss[0];
     return DONE;
-} CAUGHT
+} catch (...) {
+    return NO_MEMORY;
+}

@@ -4,911 +4,273 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict counted_sum_2,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // counted_sum_2, sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> counted_sum_2_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, counted_sum_2_parts, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double counted_sum_2_added = 0;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real counted_sum_2_now = 0;
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            counted_sum_2_now += choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
-                            sum_1_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
-                        }
-                        counted_sum_2_added += counted_sum_2_now;
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                counted_sum_2_part[0] += counted_sum_2_added;
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, loss, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / counted_sum_2[0]);
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* counted_sum_2,
+            double* sum_1) INLINE {
+        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
+            return Several<Real, 2>{{choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)),
+                    -choose(labels_kept[n] != Real(0), weight[labels[n]]
+                    * logprobs[n * C + labels[n]], Real(0))}};
+        });
+        counted_sum_2[0] += found.of[0];
+        sum_1[0] += found.of[1];
+    }, Total(counted_sum_2, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / counted_sum_2[0];
     return DONE;
 }
 
-extern "C" int forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict counted_sum_2,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(labels, labels_kept, logprobs, weight, counted_sum_2, loss, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // counted_sum_2, sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> counted_sum_2_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, counted_sum_2_parts, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double counted_sum_2_added = 0;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real counted_sum_2_now = 0;
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            counted_sum_2_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                            sum_1_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
-                        }
-                        counted_sum_2_added += counted_sum_2_now;
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                counted_sum_2_part[0] += counted_sum_2_added;
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, loss, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / counted_sum_2[0]);
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(labels, labels_kept, logprobs, weight, counted_sum_2, loss, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_1) INLINE {
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]], Real(0)), -choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]] * logprobs[(n * C + (labels[n * S + s])) * S + s],
+                    Real(0))}};
+        });
+        counted_sum_2[0] += found.of[0];
+        sum_1[0] += found.of[1];
+    }, Total(counted_sum_2, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / counted_sum_2[0];
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict counted_sum_2,
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict weight,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* counted_sum_2, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* weight, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), ((dloss[0] / counted_sum_2[0]) * weight[steady_1]), Real(0)));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_n = labels[n];
+        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), dloss_over_counted_sum_2
+                * weight[labels_n], Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict counted_sum_2,
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict weight,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = (dloss[0] / counted_sum_2[0]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_1 * weight[labels[(i_N) * size_S + i_S]]), Real(0))), Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* counted_sum_2, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* weight, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(counted_sum_2, dloss, labels, labels_kept, weight, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    -choose(labels_kept[n * S + s] != Real(0), dloss_over_counted_sum_2
+                    * weight[labels[n * S + s]], Real(0)), Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int loss_and_dlogprobs_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> counted_sum_2_memory(1);
-    Real* __restrict counted_sum_2 = counted_sum_2_memory.entries;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // counted_sum_2, sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> counted_sum_2_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, counted_sum_2_parts, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double counted_sum_2_added = 0;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real counted_sum_2_now = 0;
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            counted_sum_2_now += choose((labels_kept[i_N] != Real(0)), weight[labels[i_N]], Real(0));
-                            sum_1_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
-                        }
-                        counted_sum_2_added += counted_sum_2_now;
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                counted_sum_2_part[0] += counted_sum_2_added;
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum_2, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / counted_sum_2[0]);
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, counted_sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), ((Real(1) / counted_sum_2[0]) * weight[steady_1]), Real(0)));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* counted_sum_2 = scratch.of<Real>(1);
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* counted_sum_2,
+            double* sum_1) INLINE {
+        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
+            return Several<Real, 2>{{choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)),
+                    -choose(labels_kept[n] != Real(0), weight[labels[n]]
+                    * logprobs[n * C + labels[n]], Real(0))}};
+        });
+        counted_sum_2[0] += found.of[0];
+        sum_1[0] += found.of[1];
+    }, Total(counted_sum_2, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / counted_sum_2[0];
+    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_n = labels[n];
+        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), one_over_counted_sum_2
+                * weight[labels_n], Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int loss_and_dlogprobs(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return loss_and_dlogprobs_without_S(labels, labels_kept, logprobs, weight, loss, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> counted_sum_2_memory(1);
-    Real* __restrict counted_sum_2 = counted_sum_2_memory.entries;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // counted_sum_2, sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> counted_sum_2_parts_memory(threads * 1, 0);
-        double* __restrict counted_sum_2_parts = counted_sum_2_parts_memory.entries;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, counted_sum_2_parts, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict counted_sum_2_part = counted_sum_2_parts + thread * 1;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double counted_sum_2_added = 0;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real counted_sum_2_now = 0;
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:counted_sum_2_now, sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            counted_sum_2_now += choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0));
-                            sum_1_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
-                        }
-                        counted_sum_2_added += counted_sum_2_now;
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                counted_sum_2_part[0] += counted_sum_2_added;
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(counted_sum_2_parts, threads, 1, counted_sum_2);
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, counted_sum_2, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / counted_sum_2[0]);
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, size_S, counted_sum_2, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = (Real(1) / counted_sum_2[0]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_1 * weight[labels[(i_N) * size_S + i_S]]), Real(0))), Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int loss_and_dlogprobs(
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return loss_and_dlogprobs_without_S<Real>(labels, labels_kept, logprobs, weight, loss, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* counted_sum_2 = scratch.of<Real>(1);
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_1) INLINE {
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]], Real(0)), -choose(labels_kept[n * S + s] != Real(0),
+                    weight[labels[n * S + s]] * logprobs[(n * C + (labels[n * S + s])) * S + s],
+                    Real(0))}};
+        });
+        counted_sum_2[0] += found.of[0];
+        sum_1[0] += found.of[1];
+    }, Total(counted_sum_2, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / counted_sum_2[0];
+    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    -choose(labels_kept[n * S + s] != Real(0), one_over_counted_sum_2
+                    * weight[labels[n * S + s]], Real(0)), Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dlogprobs)
 
+template <class Real>
 static int plain_forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_N, rows, sum_1_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            sum_1_now += (-logprobs[(i_N) * size_C + labels[i_N]]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(1));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last,
+                [=](int64_t n) INLINE { return -logprobs[n * C + labels[n]]; });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N) / Real(1);
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(labels, logprobs, loss, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(size_S));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
+    int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(labels, logprobs, loss, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(S,
+                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N) / Real(S);
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-((dloss[0] / Real(size_N)) / Real(1)));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const auto minus_dloss_over_N_over_one = -(dloss[0] / Real(N) / Real(1));
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss_over_N_over_one,
+                    Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dloss, labels, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_N, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = (-((dloss[0] / Real(size_N)) / Real(size_S)));
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_1, Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
+    int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const auto minus_dloss_over_N_over_S = -(dloss[0] / Real(N) / Real(S));
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    minus_dloss_over_N_over_S, Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real>
 static int plain_loss_and_dlogprobs_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, dlogprobs_, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((-((1.0 / double(size_N)) / 1.0)));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                sum_1_part[0] += double((-logprobs[(i_N) * size_C + labels[i_N]]));
-                {
-                    const auto steady_2 = labels[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_2), number_1, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(1));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real minus_one_over_N_over_one = -(1.0 / double(N) / 1.0);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += -logprobs[n * C + labels[n]];
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_one_over_N_over_one,
+                    Real(0));
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N) / Real(1);
     return DONE;
 }
 
-extern "C" int plain_loss_and_dlogprobs(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_loss_and_dlogprobs_without_S(labels, logprobs, loss, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            sum_1_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                sum_1_part[0] += sum_1_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, size_S, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = ((sum_1[0] / Real(size_N)) / Real(size_S));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, dlogprobs_, size_C, size_N, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((-((1.0 / double(size_N)) / double(size_S))));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_loss_and_dlogprobs(
+    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
+    int64_t S, int threads
+) {
+    if (S == 1) return plain_loss_and_dlogprobs_without_S<Real>(labels, logprobs, loss, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(S,
+                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(N) / Real(S);
+    const Real minus_one_over_N_over_S = -(1.0 / double(N) / double(S));
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    minus_one_over_N_over_S, Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_loss_and_dlogprobs)

@@ -4,648 +4,222 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* loss, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // loss
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_N, rows, loss_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += (-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0)));
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
+        loss[0] += sum(first, last, [=](int64_t n) INLINE {
+            return -choose(labels_kept[n] != Real(0), weight[labels[n]]
+                    * logprobs[n * C + labels[n]], Real(0));
+        });
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return forward_without_S(labels, labels_kept, logprobs, weight, loss, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+template <class Real>
+static int forward(
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* loss, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return forward_without_S<Real>(labels, labels_kept, logprobs, weight, loss, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
+        loss[0] += sum(S, [=](int64_t s) INLINE {
+            return -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]]
+                    * logprobs[(n * C + (labels[n * S + s])) * S + s], Real(0));
+        });
+    }, Total(loss, 1));
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
+template <class Real>
 static int backward_without_S(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict weight,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* weight,
+    Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, weight, dlogprobs_, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), (dloss[0] * weight[steady_1]), Real(0)));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const auto dloss_2 = dloss[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_n = labels[n];
+        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), dloss_2
+                * weight[labels_n], Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict weight,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return backward_without_S(dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = dloss[0];
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (steady_1 * weight[labels[(i_N) * size_S + i_S]]), Real(0))), Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* weight,
+    Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return backward_without_S<Real>(dloss, labels, labels_kept, weight, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const auto dloss_2 = dloss[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    -choose(labels_kept[n * S + s] != Real(0), dloss_2 * weight[labels[n * S + s]],
+                    Real(0)), Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
 static int loss_and_dlogprobs_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // loss, dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, dlogprobs_, size_C, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                loss_part[0] += double((-choose((labels_kept[i_N] != Real(0)), (weight[labels[i_N]] * logprobs[(i_N) * size_C + labels[i_N]]), Real(0))));
-                {
-                    const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-choose((labels_kept[i_N] != Real(0)), weight[steady_1], Real(0)));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+        loss[0] += -choose(labels_kept[n] != Real(0), weight[labels[n]]
+                * logprobs[n * C + labels[n]], Real(0));
+        const auto labels_n = labels[n];
+        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), weight[labels_n],
+                Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
+        });
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int loss_and_dlogprobs(
-    const int64_t* __restrict labels,
-    const Real* __restrict labels_kept,
-    const Real* __restrict logprobs,
-    const Real* __restrict weight,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return loss_and_dlogprobs_without_S(labels, labels_kept, logprobs, weight, loss, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, logprobs, weight, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), (weight[labels[(i_N) * size_S + i_S]] * logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]), Real(0)));
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, labels_kept, weight, dlogprobs_, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), (-choose((labels_kept[(i_N) * size_S + i_S] != Real(0)), weight[labels[(i_N) * size_S + i_S]], Real(0))), Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int loss_and_dlogprobs(
+    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
+    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1) return loss_and_dlogprobs_without_S<Real>(labels, labels_kept, logprobs, weight, loss, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
+        loss[0] += sum(S, [=](int64_t s) INLINE {
+            return -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]]
+                    * logprobs[(n * C + (labels[n * S + s])) * S + s], Real(0));
+        });
+    }, Total(loss, 1));
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0)),
+                    Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(loss_and_dlogprobs)
 
+template <class Real>
 static int plain_forward_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // loss
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_N, rows, loss_parts, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                double loss_added = 0;
-                {
-                    for (int64_t block = first_N; block < last_N; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, last_N);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_N = block; i_N < stop; ++i_N) {
-                            loss_now += (-logprobs[(i_N) * size_C + labels[i_N]]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
+        loss[0] += sum(first, last, [=](int64_t n) INLINE { return -logprobs[n * C + labels[n]]; });
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int plain_forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_forward_without_S(labels, logprobs, loss, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+template <class Real>
+static int plain_forward(
+    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
+    int threads
+) {
+    if (S == 1) return plain_forward_without_S<Real>(labels, logprobs, loss, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
+        loss[0] += sum(S,
+                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
+    }, Total(loss, 1));
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
+template <class Real>
 static int plain_backward_without_S(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = labels[i_N];
-                    const auto steady_2 = (-dloss[0]);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_1), steady_2, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const auto minus_dloss = -dloss[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss, Real(0));
+        });
+    });
     return DONE;
 }
 
-extern "C" int plain_backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_backward_without_S(dloss, labels, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, dlogprobs_, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    const auto steady_1 = (-dloss[0]);
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), steady_1, Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
+    int threads
+) {
+    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const auto minus_dloss = -dloss[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s], minus_dloss,
+                    Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
+template <class Real>
 static int plain_loss_and_dlogprobs_without_S(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
+    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // loss, dlogprobs_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, dlogprobs_, size_C, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((-1.0));
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                loss_part[0] += double((-logprobs[(i_N) * size_C + labels[i_N]]));
-                {
-                    const auto steady_2 = labels[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == steady_2), number_1, Real(0)));
-                        dlogprobs_[(i_N) * size_C + i_C] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
+    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+        loss[0] += -logprobs[n * C + labels[n]];
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_one, Real(0));
+        });
+    }, Total(loss, 1));
     return DONE;
 }
 
-extern "C" int plain_loss_and_dlogprobs(
-    const int64_t* __restrict labels,
-    const Real* __restrict logprobs,
-    Real* __restrict loss,
-    Real* __restrict dlogprobs_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int64_t size_S,
-    const int threads
-) try {
-    if (size_S == 1) return plain_loss_and_dlogprobs_without_S(labels, logprobs, loss, dlogprobs_, size_C, size_N, size_S, threads);
-    if (!in_range(labels, size_N * size_S, size_C)) return OUT_OF_RANGE;
-    // loss
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_N * size_S;
-        Scratch<double> loss_parts_memory(threads * 1, 0);
-        double* __restrict loss_parts = loss_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logprobs, size_C, size_S, rows, loss_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict loss_part = loss_parts + thread * 1;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double loss_added = 0;
-                {
-                    for (int64_t block = 0; block < size_S; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_S);
-                        Real loss_now = 0;
-                        #pragma omp simd reduction(+:loss_now)
-                        for (int64_t i_S = block; i_S < stop; ++i_S) {
-                            loss_now += (-logprobs[((i_N) * size_C + labels[(i_N) * size_S + i_S]) * size_S + i_S]);
-                        }
-                        loss_added += loss_now;
-                    }
-                }
-                loss_part[0] += loss_added;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(loss_parts, threads, 1, loss);
-    }
-    // dlogprobs_
-    {
-        const int64_t rows = size_N * size_C;
-        const int64_t work = size_C * size_N * size_S;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, dlogprobs_, size_C, size_S, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((-1.0));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_C = row % size_C;
-                const int64_t i_N = (row / size_C);
-                {
-                    #pragma omp simd
-                    for (int64_t i_S = 0; i_S < size_S; ++i_S) {
-                        const Real dlogprobs__now = (Real(0) + choose((i_C == labels[(i_N) * size_S + i_S]), number_1, Real(0)));
-                        dlogprobs_[((i_N) * size_C + i_C) * size_S + i_S] = dlogprobs__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_loss_and_dlogprobs(
+    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
+    int64_t S, int threads
+) {
+    if (S == 1) return plain_loss_and_dlogprobs_without_S<Real>(labels, logprobs, loss, dlogprobs_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
+        loss[0] += sum(S,
+                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
+    }, Total(loss, 1));
+    const Real minus_one = -1.0;
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s], minus_one,
+                    Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_loss_and_dlogprobs)

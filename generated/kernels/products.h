@@ -4,6 +4,12 @@
 #include "loops.h"
 #include <cstring>
 
+// The format that a file is built for; float where an editor looks at it.
+#ifndef REAL
+#define REAL float
+#endif
+using Real = REAL;
+
 // The bytes of a vector, and how many of them registers hold as sums.
 #if defined(__AVX512F__)
 enum : int64_t { BYTES = 64, SUMS = 24 };
@@ -105,10 +111,11 @@ template <int64_t I, int64_t J, int64_t K, int64_t left_row, int64_t left_along,
 CONTRACTED static void product(const Real* left, const Real* right, Real* result) {
     if constexpr (J > 1 && right_column != 1) {
         constexpr int64_t padded = (J + LANES - 1) / LANES * LANES;
-        Scratch<Real> flipped(K * padded);
-        turned<K, J, right_along, right_column, padded>(right, flipped.entries);
+        Scratch scratch;
+        Real* flipped = scratch.of<Real>(K * padded);
+        turned<K, J, right_along, right_column, padded>(right, flipped);
         product<I, J, K, left_row, left_along, padded, 1, result_row, added>(
-            left, flipped.entries, result);
+            left, flipped, result);
     } else {
         // One vector alone leaves most registers empty: the last two panels are of two each.
         constexpr int64_t vectors = (J + LANES - 1) / LANES;

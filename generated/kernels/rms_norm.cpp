@@ -4,343 +4,86 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict gain,
-    const Real* __restrict x,
-    Real* __restrict inv_rms,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // inv_rms, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(gain, x, inv_rms, y, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += square(x[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real inv_rms_here = (1 / square_root(((sum_1_here / Real(size_C)) + number_1)));
-                inv_rms[i_N] = inv_rms_here;
-                {
-                    const auto steady_2 = inv_rms_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (gain[i_C] * (steady_2 * x[(i_N) * size_C + i_C]));
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* gain, const Real* x, Real* inv_rms, Real* y, int64_t C, int64_t N, double eps,
+    int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
+        const Real inv_rms_now = 1 / square_root(sum_1 / Real(C) + Real(eps));
+        inv_rms[n] = inv_rms_now;
+        each(C, [=](int64_t c) INLINE { y[n * C + c] = gain[c] * (inv_rms_now * x[n * C + c]); });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_rms,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_rms, x, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_rms[i_N];
-                    const auto steady_2 = ((square(steady_1) * sum_1_here) / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * ((gain[i_C] * dy[(i_N) * size_C + i_C]) - (steady_2 * x[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dx = true, bool want_dgain = true>
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dgain, Real* dx,
+    int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n, Real* dgain) INLINE {
+        const auto inv_rms_n = inv_rms[n];
+        const auto found = reduced<Real, want_dx ? 1 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dgain) dgain[c] += inv_rms_n * dy[n * C + c] * x[n * C + c];
+            return Several<Real, 1>{{gain[c] * dy[n * C + c] * x[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const auto dx_constant = square(inv_rms_n) * sum_1 / Real(C);
+        each(want_dx ? C : 0, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_rms_n * (gain[c] * dy[n * C + c] - dx_constant * x[n * C + c]);
+        });
+    }, Columns(dgain, want_dgain ? C : 0));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dgain(
-    const Real* __restrict dy,
-    const Real* __restrict inv_rms,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_rms, x, size_C, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = inv_rms[i_N];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        #pragma omp simd
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += ((steady_1 * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
+template <class Real>
+static int plain_forward(
+    const Real* x, Real* inv_rms, Real* xhat, int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
+        const Real inv_rms_now = 1 / square_root(sum_1 / Real(C) + Real(eps));
+        inv_rms[n] = inv_rms_now;
+        each(C, [=](int64_t c) INLINE { xhat[n * C + c] = inv_rms_now * x[n * C + c]; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gain,
-    const Real* __restrict inv_rms,
-    const Real* __restrict x,
-    Real* __restrict dgain,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgain, dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> dgain_parts_memory(threads * size_C, 0);
-        double* __restrict dgain_parts = dgain_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gain, inv_rms, x, dx, size_C, rows, dgain_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dgain_part = dgain_parts + thread * size_C;
-            Scratch<Real> dgain_block_memory(size_C, 0);
-            Real* __restrict dgain_block = dgain_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    const auto steady_1 = inv_rms[i_N];
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            dgain_block[i_C] += ((steady_1 * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
-                            sum_1_now += ((gain[i_C] * dy[(i_N) * size_C + i_C]) * x[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_rms[i_N];
-                    const auto steady_2 = ((square(steady_1) * sum_1_here) / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * ((gain[i_C] * dy[(i_N) * size_C + i_C]) - (steady_2 * x[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dgain_block_memory, dgain_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dgain_parts, threads, size_C, dgain);
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_rms, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
+        const auto inv_rms_n = inv_rms[n];
+        const auto sum_1_over_C = sum_1 / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_rms_n * (dy[n * C + c] - sum_1_over_C * y[n * C + c]);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward)
 
-extern "C" int plain_forward(
-    const Real* __restrict x,
-    Real* __restrict inv_rms,
-    Real* __restrict xhat,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double eps,
-    const int threads
-) try {
-    // inv_rms, xhat
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, inv_rms, xhat, size_C, eps, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real(eps);
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += square(x[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real inv_rms_here = (1 / square_root(((sum_1_here / Real(size_C)) + number_1)));
-                inv_rms[i_N] = inv_rms_here;
-                {
-                    const auto steady_2 = inv_rms_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real xhat_now = (steady_2 * x[(i_N) * size_C + i_C]);
-                        xhat[(i_N) * size_C + i_C] = xhat_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dx(
+    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dx, int64_t C,
+    int64_t N, int threads
+) {
+    return backward<Real, true, false>(dy, gain, inv_rms, x, nullptr, dx, C, N, threads);
+}
+EXPORTED(backward_of_dx)
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict inv_rms,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, inv_rms, y, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = inv_rms[i_N];
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_1 * (dy[(i_N) * size_C + i_C] - (steady_2 * y[(i_N) * size_C + i_C])));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int backward_of_dgain(
+    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dgain, int64_t C,
+    int64_t N, int threads
+) {
+    return backward<Real, false, true>(dy, gain, inv_rms, x, dgain, nullptr, C, N, threads);
+}
+EXPORTED(backward_of_dgain)

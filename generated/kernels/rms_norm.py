@@ -20,7 +20,7 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (4, 2, 1),
     "backward_of_dx": (5, 2, 0),
-    "backward_of_dgain": (4, 2, 0),
+    "backward_of_dgain": (5, 2, 0),
     "backward": (6, 2, 0),
     "plain_forward": (3, 2, 1),
     "plain_backward": (4, 2, 0),
@@ -67,7 +67,7 @@ def _backward_of_dgain(dy, x, gain, inv_rms, needs):
     dgain = dy.new_empty(C)
     _done = _run(
         "backward_of_dgain",
-        (dy.contiguous(), inv_rms.contiguous(), x.contiguous(), dgain),
+        (dy.contiguous(), gain.contiguous(), inv_rms.contiguous(), x.contiguous(), dgain),
         (C, N),
     )
     if not _done:

@@ -4,261 +4,78 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict bias_hh,
-    const Real* __restrict bias_ih,
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    Real* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(bias_hh, bias_ih, product_1, product_2, y, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y_now = tanh((((bias_hh[i_H] + bias_ih[i_H]) + product_2[(i_N) * size_H + i_H]) + product_1[(i_N) * size_H + i_H]));
-                        y[(i_N) * size_H + i_H] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* bias_hh, const Real* bias_ih, const Real* product_1, const Real* product_2, Real* y,
+    int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        y[n * H + i_H] = tanh(bias_hh[i_H] + bias_ih[i_H] + product_2[n * H + i_H]
+                + product_1[n * H + i_H]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    const Real* __restrict dy,
-    const Real* __restrict y,
-    Real* __restrict dpre,
-    Real* __restrict dbias_ih,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dpre, dbias_ih
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_ih_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows, dbias_ih_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_H;
-            Scratch<Real> dbias_ih_block_memory(size_H, 0);
-            Real* __restrict dbias_ih_block = dbias_ih_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dpre_now = (dy[(i_N) * size_H + i_H] * (Real(1) - square(y[(i_N) * size_H + i_H])));
-                            dpre[(i_N) * size_H + i_H] = dpre_now;
-                            dbias_ih_block[i_H] += dpre_now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_ih_block_memory, dbias_ih_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_ih_parts, threads, size_H, dbias_ih);
-    }
+template <class Real>
+static int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
+    const Real* dy, const Real* y, Real* dpre, Real* dbias_ih, int64_t H, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias_ih) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dpre_now = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
+            dpre[n * H + i_H] = dpre_now;
+            dbias_ih[i_H] += dpre_now;
+        });
+    }, Columns(dbias_ih, H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict y,
-    Real* __restrict dpre,
-    Real* __restrict dbias_ih,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dpre, dbias_ih
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        Scratch<double> dbias_ih_parts_memory(threads * size_H, 0);
-        double* __restrict dbias_ih_parts = dbias_ih_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows, dbias_ih_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict dbias_ih_part = dbias_ih_parts + thread * size_H;
-            Scratch<Real> dbias_ih_block_memory(size_H, 0);
-            Real* __restrict dbias_ih_block = dbias_ih_block_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    for (int64_t block = 0; block < size_H; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_H);
-                        #pragma omp simd
-                        for (int64_t i_H = block; i_H < stop; ++i_H) {
-                            const Real dpre_now = (dy[(i_N) * size_H + i_H] * (Real(1) - square(y[(i_N) * size_H + i_H])));
-                            dpre[(i_N) * size_H + i_H] = dpre_now;
-                            dbias_ih_block[i_H] += dpre_now;
-                        }
-                    }
-                }
-                if ((row - begin) % 64 == 63 || row == end - 1) {
-                    add_block(dbias_ih_block_memory, dbias_ih_part);
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(dbias_ih_parts, threads, size_H, dbias_ih);
-    }
+template <class Real>
+static int backward(
+    const Real* dy, const Real* y, Real* dpre, Real* dbias_ih, int64_t H, int64_t N, int threads
+) {
+    rows(N, H * N, threads, [=](int64_t n, Real* dbias_ih) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            const Real dpre_now = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
+            dpre[n * H + i_H] = dpre_now;
+            dbias_ih[i_H] += dpre_now;
+        });
+    }, Columns(dbias_ih, H));
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int plain_forward(
-    const Real* __restrict product_1,
-    const Real* __restrict product_2,
-    Real* __restrict y,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(product_1, product_2, y, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real y_now = tanh((product_2[(i_N) * size_H + i_H] + product_1[(i_N) * size_H + i_H]));
-                        y[(i_N) * size_H + i_H] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_forward(
+    const Real* product_1, const Real* product_2, Real* y, int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        y[n * H + i_H] = tanh(product_2[n * H + i_H] + product_1[n * H + i_H]);
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_forward)
 
-extern "C" int plain_backward_of_dh_dweight_ih_dweight_hh(
-    const Real* __restrict dy,
-    const Real* __restrict y,
-    Real* __restrict dpre,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dpre
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dpre_now = (dy[(i_N) * size_H + i_H] * (Real(1) - square(y[(i_N) * size_H + i_H])));
-                        dpre[(i_N) * size_H + i_H] = dpre_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward_of_dh_dweight_ih_dweight_hh(
+    const Real* dy, const Real* y, Real* dpre, int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dpre[n * H + i_H] = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(plain_backward_of_dh_dweight_ih_dweight_hh)
 
-extern "C" int plain_backward(
-    const Real* __restrict dy,
-    const Real* __restrict y,
-    Real* __restrict dpre,
-    const int64_t size_H,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dpre
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_H * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, dpre, size_H, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = 0; i_H < size_H; ++i_H) {
-                        const Real dpre_now = (dy[(i_N) * size_H + i_H] * (Real(1) - square(y[(i_N) * size_H + i_H])));
-                        dpre[(i_N) * size_H + i_H] = dpre_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* y, Real* dpre, int64_t H, int64_t N, int threads
+) {
+    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
+        dpre[n * H + i_H] = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(plain_backward)

@@ -4,80 +4,16 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict x,
-    Real* __restrict y,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, y, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real y_now = (Real(1) / (Real(1) + exp((-x[i_N]))));
-                        y[i_N] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* x, Real* y, int64_t N, int threads) {
+    entries(N, threads, [=](int64_t n) INLINE { y[n] = Real(1) / (Real(1) + exp(-x[n])); });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = (dy[i_N] * (y[i_N] * (Real(1) - y[i_N])));
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(const Real* dy, const Real* y, Real* dx, int64_t N, int threads) {
+    entries(N, threads, [=](int64_t n) INLINE { dx[n] = dy[n] * (y[n] * (Real(1) - y[n])); });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward)

@@ -4,122 +4,28 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict x,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, y, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            Scratch<Real> exp_x_shifted_memory(size_C, 0);
-            Real* __restrict exp_x_shifted = exp_x_shifted_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real peak_1_raw_now = -infinity;
-                int peak_1_raw_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:peak_1_raw_now) reduction(|:peak_1_raw_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real peak_1_raw_value = x[(i_N) * size_C + i_C];
-                        peak_1_raw_now = peak_1_raw_value > peak_1_raw_now ? peak_1_raw_value : peak_1_raw_now;
-                        peak_1_raw_unordered |= peak_1_raw_value != peak_1_raw_value;
-                    }
-                }
-                const Real peak_1_raw_here = unless(peak_1_raw_unordered, peak_1_raw_now);
-                double sum_2_added = 0;
-                {
-                    const auto steady_1 = choose(((-peak_1_raw_here) == Real(infinity)), Real(0), peak_1_raw_here);
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real exp_x_shifted_now = exp((x[(i_N) * size_C + i_C] - steady_1));
-                            exp_x_shifted[i_C] = exp_x_shifted_now;
-                            sum_2_now += exp_x_shifted_now;
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                {
-                    const auto steady_1 = sum_2_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real y_now = (exp_x_shifted[i_C] / steady_1);
-                        y[(i_N) * size_C + i_C] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+    rows(N, C * N, threads, [=](int64_t n, Real* exp_x_shifted) INLINE {
+        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
+            const Real exp_x_shifted_now = exp(x[n * C + c] - zero_or_peak_1_raw);
+            exp_x_shifted[c] = exp_x_shifted_now;
+            return exp_x_shifted_now;
+        });
+        each(C, [=](int64_t c) INLINE { y[n * C + c] = exp_x_shifted[c] / sum_2; });
+    }, Kept<Real>(C));
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict y,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, y, dx, size_C, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += (dy[(i_N) * size_C + i_C] * y[(i_N) * size_C + i_C]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = sum_1_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (y[(i_N) * size_C + i_C] * (dy[(i_N) * size_C + i_C] - steady_1));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t N, int threads) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
+        each(C, [=](int64_t c) INLINE { dx[n * C + c] = y[n * C + c] * (dy[n * C + c] - sum_1); });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(backward)

@@ -4,245 +4,73 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict probs,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // probs, sum_1
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, probs, size_C, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            Scratch<Real> counts_memory(size_C, 0);
-            Real* __restrict counts = counts_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real logit_maxes_now = -infinity;
-                int logit_maxes_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logit_maxes_now) reduction(|:logit_maxes_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real logit_maxes_value = logits[(i_N) * size_C + i_C];
-                        logit_maxes_now = logit_maxes_value > logit_maxes_now ? logit_maxes_value : logit_maxes_now;
-                        logit_maxes_unordered |= logit_maxes_value != logit_maxes_value;
-                    }
-                }
-                const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
-                double counts_sum_added = 0;
-                {
-                    const auto steady_1 = logit_maxes_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real counts_sum_now = 0;
-                        #pragma omp simd reduction(+:counts_sum_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real counts_now = exp((logits[(i_N) * size_C + i_C] - steady_1));
-                            counts[i_C] = counts_now;
-                            counts_sum_now += counts_now;
-                        }
-                        counts_sum_added += counts_sum_now;
-                    }
-                }
-                const Real counts_sum_here = Real(counts_sum_added);
-                sum_1_part[0] += double((log(counts_sum_here) - (logits[(i_N) * size_C + labels[i_N]] - logit_maxes_here)));
-                {
-                    const auto steady_1 = counts_sum_here;
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real probs_now = (counts[i_C] / steady_1);
-                        probs[(i_N) * size_C + i_C] = probs_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
+    int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1, Real* counts) INLINE {
+        const Real logit_maxes = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real counts_sum = sum(C, [=](int64_t c) INLINE {
+            const Real counts_now = exp(logits[n * C + c] - logit_maxes);
+            counts[c] = counts_now;
+            return counts_now;
+        });
+        sum_1[0] += log(counts_sum) - (logits[n * C + labels[n]] - logit_maxes);
+        each(C, [=](int64_t c) INLINE { probs[n * C + c] = counts[c] / counts_sum; });
+    }, Total(sum_1, 1), Kept<Real>(C));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict dloss,
-    const int64_t* __restrict labels,
-    const Real* __restrict probs,
-    Real* __restrict dlogits_,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    // dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dloss, labels, probs, dlogits_, size_C, size_N, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_1 = (dloss[0] / Real(size_N));
-                    const auto steady_2 = labels[i_N];
-                    const auto steady_3 = (-steady_1);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((steady_1 * probs[(i_N) * size_C + i_C]) + choose((i_C == steady_2), steady_3, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
+    int64_t N, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto minus_dloss_over_N = -dloss_over_N;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dloss_over_N * probs[n * C + c] + choose(c == labels_n,
+                    minus_dloss_over_N, Real(0));
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int loss_and_dlogits(
-    const int64_t* __restrict labels,
-    const Real* __restrict logits,
-    Real* __restrict dlogits_,
-    Real* __restrict loss,
-    const int64_t size_C,
-    const int64_t size_N,
-    const int threads
-) try {
-    if (!in_range(labels, size_N, size_C)) return OUT_OF_RANGE;
-    Scratch<Real> sum_1_memory(1);
-    Real* __restrict sum_1 = sum_1_memory.entries;
-    // sum_1, dlogits_
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        Scratch<double> sum_1_parts_memory(threads * 1, 0);
-        double* __restrict sum_1_parts = sum_1_parts_memory.entries;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(labels, logits, dlogits_, size_C, size_N, rows, sum_1_parts)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((1.0 / double(size_N)));
-            const Real number_2 = Real((-(1.0 / double(size_N))));
-            double* __restrict sum_1_part = sum_1_parts + thread * 1;
-            Scratch<Real> counts_memory(size_C, 0);
-            Real* __restrict counts = counts_memory.entries;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                Real logit_maxes_now = -infinity;
-                int logit_maxes_unordered = 0;
-                {
-                    #pragma omp simd reduction(max:logit_maxes_now) reduction(|:logit_maxes_unordered)
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real logit_maxes_value = logits[(i_N) * size_C + i_C];
-                        logit_maxes_now = logit_maxes_value > logit_maxes_now ? logit_maxes_value : logit_maxes_now;
-                        logit_maxes_unordered |= logit_maxes_value != logit_maxes_value;
-                    }
-                }
-                const Real logit_maxes_here = unless(logit_maxes_unordered, logit_maxes_now);
-                double counts_sum_added = 0;
-                {
-                    const auto steady_3 = logit_maxes_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real counts_sum_now = 0;
-                        #pragma omp simd reduction(+:counts_sum_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real counts_now = exp((logits[(i_N) * size_C + i_C] - steady_3));
-                            counts[i_C] = counts_now;
-                            counts_sum_now += counts_now;
-                        }
-                        counts_sum_added += counts_sum_now;
-                    }
-                }
-                const Real counts_sum_here = Real(counts_sum_added);
-                sum_1_part[0] += double((log(counts_sum_here) - (logits[(i_N) * size_C + labels[i_N]] - logit_maxes_here)));
-                {
-                    const auto steady_3 = counts_sum_here;
-                    const auto steady_4 = labels[i_N];
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dlogits__now = ((number_1 * (counts[i_C] / steady_3)) + choose((i_C == steady_4), number_2, Real(0)));
-                        dlogits_[(i_N) * size_C + i_C] = dlogits__now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-        sum_of_parts(sum_1_parts, threads, 1, sum_1);
-    }
-    // loss
-    {
-        const int64_t rows = 1;
-        const int64_t work = 1;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(loss, size_N, sum_1, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const Real loss_here = (sum_1[0] / Real(size_N));
-                loss[0] = loss_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int loss_and_dlogits(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
+    int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_N = 1.0 / double(N);
+    const Real minus_one_over_N = -(1.0 / double(N));
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1, Real* counts) INLINE {
+        const Real logit_maxes = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real counts_sum = sum(C, [=](int64_t c) INLINE {
+            const Real counts_now = exp(logits[n * C + c] - logit_maxes);
+            counts[c] = counts_now;
+            return counts_now;
+        });
+        sum_1[0] += log(counts_sum) - (logits[n * C + labels[n]] - logit_maxes);
+        const auto labels_n = labels[n];
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = one_over_N * (counts[c] / counts_sum) + choose(c == labels_n,
+                    minus_one_over_N, Real(0));
+        });
+    }, Total(sum_1, 1), Kept<Real>(C));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(loss_and_dlogits)

@@ -4,166 +4,40 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict gate,
-    const Real* __restrict x,
-    Real* __restrict y,
-    const int64_t size_N,
-    const int threads
-) try {
-    // y
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(gate, x, y, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real y_now = ((gate[i_N] * (Real(1) / (Real(1) + exp((-gate[i_N]))))) * x[i_N]);
-                        y[i_N] = y_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(const Real* gate, const Real* x, Real* y, int64_t N, int threads) {
+    entries(N, threads, [=](int64_t n) INLINE {
+        y[n] = gate[n] * (Real(1) / (Real(1) + exp(-gate[n]))) * x[n];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward_of_dgate(
-    const Real* __restrict dy,
-    const Real* __restrict gate,
-    const Real* __restrict x,
-    Real* __restrict dgate,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgate
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gate, x, dgate, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real s_now = (Real(1) / (Real(1) + exp((-gate[i_N]))));
-                        const Real dgate_now = (((dy[i_N] * s_now) * x[i_N]) * ((gate[i_N] * (Real(1) - s_now)) + Real(1)));
-                        dgate[i_N] = dgate_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dgate = true, bool want_dx = true>
+static int backward(
+    const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
+) {
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real s = Real(1) / (Real(1) + exp(-gate[n]));
+        if constexpr (want_dgate) dgate[n] = dy[n] * s * x[n] * (gate[n] * (Real(1) - s) + Real(1));
+        if constexpr (want_dx) dx[n] = dy[n] * s * gate[n];
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int backward_of_dx(
-    const Real* __restrict dy,
-    const Real* __restrict gate,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gate, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real dx_now = ((dy[i_N] * (Real(1) / (Real(1) + exp((-gate[i_N]))))) * gate[i_N]);
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
+template <class Real>
+static int backward_of_dgate(
+    const Real* dy, const Real* gate, const Real* x, Real* dgate, int64_t N, int threads
+) {
+    return backward<Real, true, false>(dy, gate, x, dgate, nullptr, N, threads);
+}
+EXPORTED(backward_of_dgate)
 
-extern "C" int backward(
-    const Real* __restrict dy,
-    const Real* __restrict gate,
-    const Real* __restrict x,
-    Real* __restrict dgate,
-    Real* __restrict dx,
-    const int64_t size_N,
-    const int threads
-) try {
-    // dgate, dx
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_N + tile - 1) / tile);
-        const int64_t work = size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, gate, x, dgate, dx, size_N, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_N = (row) * tile;
-                const int64_t last_N = smaller_size(first_N + tile, size_N);
-                {
-                    #pragma omp simd
-                    for (int64_t i_N = first_N; i_N < last_N; ++i_N) {
-                        const Real s_now = (Real(1) / (Real(1) + exp((-gate[i_N]))));
-                        const Real dgate_now = (((dy[i_N] * s_now) * x[i_N]) * ((gate[i_N] * (Real(1) - s_now)) + Real(1)));
-                        dgate[i_N] = dgate_now;
-                        const Real dx_now = ((dy[i_N] * s_now) * gate[i_N]);
-                        dx[i_N] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real>
+static int backward_of_dx(
+    const Real* dy, const Real* gate, const Real* x, Real* dx, int64_t N, int threads
+) {
+    return backward<Real, false, true>(dy, gate, x, nullptr, dx, N, threads);
+}
+EXPORTED(backward_of_dx)

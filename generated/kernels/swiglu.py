@@ -20,7 +20,7 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (3, 1, 0),
     "backward_of_dgate": (4, 1, 0),
-    "backward_of_dx": (3, 1, 0),
+    "backward_of_dx": (4, 1, 0),
     "backward": (5, 1, 0),
 }).run
 SwigluForward = _module.SwigluForward
@@ -57,7 +57,7 @@ def _backward_of_dx(dy, gate, x, needs):
     _given = (dy, gate, x, needs)
     N = dy.shape[0]
     dx = dy.new_empty(N)
-    _done = _run("backward_of_dx", (dy.contiguous(), gate.contiguous(), dx), (N,))
+    _done = _run("backward_of_dx", (dy.contiguous(), gate.contiguous(), x.contiguous(), dx), (N,))
     if not _done:
         return _of._backward(*_given)
     return SwigluGradients(None, dx)

@@ -4,249 +4,75 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
-extern "C" int forward(
-    const Real* __restrict x,
-    Real* __restrict diff_,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) try {
-    // diff_, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, diff_, y, size_C, correction, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_C) - correction));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += x[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = (sum_1_here / Real(size_C));
-                    const auto steady_3 = (sum_2_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            const Real diff__now = ((x[(i_N) * size_C + i_C] - steady_2) - steady_3);
-                            diff_[(i_N) * size_C + i_C] = diff__now;
-                            sum_3_now += square(diff__now);
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real y_here = (sum_3_here / number_1);
-                y[i_N] = y_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int forward(
+    const Real* x, Real* diff_, Real* y, int64_t C, int64_t N, double correction, int threads
+) {
+    const Real C_minus_correction = double(C) - correction;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto sum_1_over_C = sum_1 / Real(C);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
+            const Real diff__now = x[n * C + c] - sum_1_over_C - sum_2_over_C;
+            diff_[n * C + c] = diff__now;
+            return square(diff__now);
+        });
+        y[n] = sum_3 / C_minus_correction;
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(forward)
 
-extern "C" int backward(
-    const Real* __restrict diff,
-    const Real* __restrict dy,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(diff, dy, dx, size_C, correction, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_C) - correction));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = ((Real(2) * dy[i_N]) / number_1);
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_2 * diff[(i_N) * size_C + i_C]);
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int backward(
+    const Real* diff, const Real* dy, Real* dx, int64_t C, int64_t N, double correction, int threads
+) {
+    const Real C_minus_correction = double(C) - correction;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dx_constant = Real(2) * dy[n] / C_minus_correction;
+        each(C, [=](int64_t c) INLINE { dx[n * C + c] = dx_constant * diff[n * C + c]; });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
-extern "C" int lean_forward(
-    const Real* __restrict x,
-    Real* __restrict mean,
-    Real* __restrict sum_2,
-    Real* __restrict y,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) try {
-    // mean, sum_2, y
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(x, mean, sum_2, y, size_C, correction, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_C) - correction));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_1_now += x[(i_N) * size_C + i_C];
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real mean_here = (sum_1_here / Real(size_C));
-                mean[i_N] = mean_here;
-                double sum_2_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_2_now = 0;
-                        #pragma omp simd reduction(+:sum_2_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_2_now += (x[(i_N) * size_C + i_C] - steady_2);
-                        }
-                        sum_2_added += sum_2_now;
-                    }
-                }
-                const Real sum_2_here = Real(sum_2_added);
-                sum_2[i_N] = sum_2_here;
-                double sum_3_added = 0;
-                {
-                    const auto steady_2 = mean_here;
-                    const auto steady_3 = (sum_2_here / Real(size_C));
-                    for (int64_t block = 0; block < size_C; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_C);
-                        Real sum_3_now = 0;
-                        #pragma omp simd reduction(+:sum_3_now)
-                        for (int64_t i_C = block; i_C < stop; ++i_C) {
-                            sum_3_now += square(((x[(i_N) * size_C + i_C] - steady_2) - steady_3));
-                        }
-                        sum_3_added += sum_3_now;
-                    }
-                }
-                const Real sum_3_here = Real(sum_3_added);
-                const Real y_here = (sum_3_here / number_1);
-                y[i_N] = y_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int lean_forward(
+    const Real* x, Real* mean, Real* sum_2, Real* y, int64_t C, int64_t N, double correction,
+    int threads
+) {
+    const Real C_minus_correction = double(C) - correction;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const Real mean_now = sum_1 / Real(C);
+        mean[n] = mean_now;
+        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - mean_now; });
+        sum_2[n] = sum_2_now;
+        const auto sum_2_over_C = sum_2_now / Real(C);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - mean_now
+                - sum_2_over_C); });
+        y[n] = sum_3 / C_minus_correction;
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(lean_forward)
 
-extern "C" int lean_backward(
-    const Real* __restrict dy,
-    const Real* __restrict mean,
-    const Real* __restrict sum_2,
-    const Real* __restrict x,
-    Real* __restrict dx,
-    const int64_t size_C,
-    const int64_t size_N,
-    const double correction,
-    const int threads
-) try {
-    // dx
-    {
-        const int64_t rows = size_N;
-        const int64_t work = size_C * size_N;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dy, mean, sum_2, x, dx, size_C, correction, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            const Real number_1 = Real((double(size_C) - correction));
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_N = row;
-                {
-                    const auto steady_2 = ((Real(2) * dy[i_N]) / number_1);
-                    const auto steady_3 = mean[i_N];
-                    const auto steady_4 = (sum_2[i_N] / Real(size_C));
-                    #pragma omp simd
-                    for (int64_t i_C = 0; i_C < size_C; ++i_C) {
-                        const Real dx_now = (steady_2 * ((x[(i_N) * size_C + i_C] - steady_3) - steady_4));
-                        dx[(i_N) * size_C + i_C] = dx_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real>
+static int lean_backward(
+    const Real* dy, const Real* mean, const Real* sum_2, const Real* x, Real* dx, int64_t C,
+    int64_t N, double correction, int threads
+) {
+    const Real C_minus_correction = double(C) - correction;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dx_constant = Real(2) * dy[n] / C_minus_correction;
+        const auto mean_n = mean[n];
+        const auto sum_2_n_over_C = sum_2[n] / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = dx_constant * (x[n * C + c] - mean_n - sum_2_n_over_C);
+        });
+    });
     return DONE;
-} CAUGHT
-
+}
+EXPORTED(lean_backward)

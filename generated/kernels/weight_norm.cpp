@@ -4,393 +4,85 @@
 // Do not edit: change the mathematics and generate again.
 #include "loops.h"
 
+template <class Real>
 static int forward_without_K(
-    const Real* __restrict g,
-    const Real* __restrict v,
-    Real* __restrict norm,
-    Real* __restrict w,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
+    const Real* g, const Real* v, Real* norm, Real* w, int64_t H, int64_t K, int threads
 ) {
-    // norm, w
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(g, v, norm, w, size_H, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real norm_now = square_root(square(v[i_H]));
-                        norm[i_H] = norm_now;
-                        const Real w_now = ((g[i_H] / norm_now) * v[i_H]);
-                        w[i_H] = w_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    entries(H, threads, [=](int64_t h) INLINE {
+        const Real norm_now = square_root(square(v[h]));
+        norm[h] = norm_now;
+        w[h] = g[h] / norm_now * v[h];
+    });
     return DONE;
 }
 
-extern "C" int forward(
-    const Real* __restrict g,
-    const Real* __restrict v,
-    Real* __restrict norm,
-    Real* __restrict w,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) try {
-    if (size_K == 1) return forward_without_K(g, v, norm, w, size_H, size_K, threads);
-    // norm, w
-    {
-        const int64_t rows = size_H;
-        const int64_t work = size_H * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(g, v, norm, w, size_K, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_H = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += square(v[(i_H) * size_K + i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real norm_here = square_root(sum_1_here);
-                norm[i_H] = norm_here;
-                {
-                    const auto steady_1 = (g[i_H] / norm_here);
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real w_now = (steady_1 * v[(i_H) * size_K + i_K]);
-                        w[(i_H) * size_K + i_K] = w_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dv_without_K(
-    const Real* __restrict dw,
-    const Real* __restrict g,
-    const Real* __restrict norm,
-    const Real* __restrict v,
-    Real* __restrict dv,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
+template <class Real>
+static int forward(
+    const Real* g, const Real* v, Real* norm, Real* w, int64_t H, int64_t K, int threads
 ) {
-    // dv
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dv, size_H, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real dv_now = ((g[i_H] / norm[i_H]) * (dw[i_H] - ((((dw[i_H] * v[i_H]) / norm[i_H]) / norm[i_H]) * v[i_H])));
-                        dv[i_H] = dv_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    if (K == 1) return forward_without_K<Real>(g, v, norm, w, H, K, threads);
+    rows(H, H * K, threads, [=](int64_t h) INLINE {
+        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return square(v[h * K + k]); });
+        const Real norm_now = square_root(sum_1);
+        norm[h] = norm_now;
+        const auto g_h_over_norm = g[h] / norm_now;
+        each(K, [=](int64_t k) INLINE { w[h * K + k] = g_h_over_norm * v[h * K + k]; });
+    });
     return DONE;
 }
+EXPORTED(forward)
 
-extern "C" int backward_of_dv(
-    const Real* __restrict dw,
-    const Real* __restrict g,
-    const Real* __restrict norm,
-    const Real* __restrict v,
-    Real* __restrict dv,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) try {
-    if (size_K == 1) return backward_of_dv_without_K(dw, g, norm, v, dv, size_H, size_K, threads);
-    // dv
-    {
-        const int64_t rows = size_H;
-        const int64_t work = size_H * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dv, size_K, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_H = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                {
-                    const auto steady_1 = (g[i_H] / norm[i_H]);
-                    const auto steady_2 = ((sum_1_here / norm[i_H]) / norm[i_H]);
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dv_now = (steady_1 * (dw[(i_H) * size_K + i_K] - (steady_2 * v[(i_H) * size_K + i_K])));
-                        dv[(i_H) * size_K + i_K] = dv_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
-static int backward_of_dg_without_K(
-    const Real* __restrict dw,
-    const Real* __restrict norm,
-    const Real* __restrict v,
-    Real* __restrict dg,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) {
-    // dg
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dw, norm, v, dg, size_H, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real dg_now = ((dw[i_H] * v[i_H]) / norm[i_H]);
-                        dg[i_H] = dg_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-}
-
-extern "C" int backward_of_dg(
-    const Real* __restrict dw,
-    const Real* __restrict norm,
-    const Real* __restrict v,
-    Real* __restrict dg,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) try {
-    if (size_K == 1) return backward_of_dg_without_K(dw, norm, v, dg, size_H, size_K, threads);
-    // dg
-    {
-        const int64_t rows = size_H;
-        const int64_t work = size_H * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dw, norm, v, dg, size_K, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_H = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real dg_here = (sum_1_here / norm[i_H]);
-                dg[i_H] = dg_here;
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
-    return DONE;
-} CAUGHT
-
+template <class Real, bool want_dv = true, bool want_dg = true>
 static int backward_without_K(
-    const Real* __restrict dw,
-    const Real* __restrict g,
-    const Real* __restrict norm,
-    const Real* __restrict v,
-    Real* __restrict dg,
-    Real* __restrict dv,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
+    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
+    int64_t K, int threads
 ) {
-    // dg, dv
-    {
-        const int64_t tile = 2048;
-        const int64_t rows = ((size_H + tile - 1) / tile);
-        const int64_t work = size_H;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dg, dv, size_H, rows, tile)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t first_H = (row) * tile;
-                const int64_t last_H = smaller_size(first_H + tile, size_H);
-                {
-                    #pragma omp simd
-                    for (int64_t i_H = first_H; i_H < last_H; ++i_H) {
-                        const Real dg_now = ((dw[i_H] * v[i_H]) / norm[i_H]);
-                        dg[i_H] = dg_now;
-                        const Real dv_now = ((g[i_H] / norm[i_H]) * (dw[i_H] - ((dg_now / norm[i_H]) * v[i_H])));
-                        dv[i_H] = dv_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+    Scratch scratch;
+    if constexpr (!want_dg) dg = scratch.of<Real>(H);
+    entries(H, threads, [=](int64_t h) INLINE {
+        const Real dg_now = dw[h] * v[h] / norm[h];
+        dg[h] = dg_now;
+        if constexpr (want_dv) dv[h] = g[h] / norm[h] * (dw[h] - dg_now / norm[h] * v[h]);
+    });
     return DONE;
 }
 
-extern "C" int backward(
-    const Real* __restrict dw,
-    const Real* __restrict g,
-    const Real* __restrict norm,
-    const Real* __restrict v,
-    Real* __restrict dg,
-    Real* __restrict dv,
-    const int64_t size_H,
-    const int64_t size_K,
-    const int threads
-) try {
-    if (size_K == 1) return backward_without_K(dw, g, norm, v, dg, dv, size_H, size_K, threads);
-    // dg, dv
-    {
-        const int64_t rows = size_H;
-        const int64_t work = size_H * size_K;
-        const int used = threads_for(rows, work, threads);
-        bool failed = false;
-        #pragma omp parallel num_threads(used) firstprivate(dw, g, norm, v, dg, dv, size_K, rows)
-        {
-            try {
-            const int64_t thread = omp_get_thread_num();
-            const int64_t count = omp_get_num_threads();
-            const int64_t begin = rows * thread / count;
-            const int64_t end = rows * (thread + 1) / count;
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t i_H = row;
-                double sum_1_added = 0;
-                {
-                    for (int64_t block = 0; block < size_K; block += 1024) {
-                        const int64_t stop = smaller_size(block + 1024, size_K);
-                        Real sum_1_now = 0;
-                        #pragma omp simd reduction(+:sum_1_now)
-                        for (int64_t i_K = block; i_K < stop; ++i_K) {
-                            sum_1_now += (dw[(i_H) * size_K + i_K] * v[(i_H) * size_K + i_K]);
-                        }
-                        sum_1_added += sum_1_now;
-                    }
-                }
-                const Real sum_1_here = Real(sum_1_added);
-                const Real dg_here = (sum_1_here / norm[i_H]);
-                dg[i_H] = dg_here;
-                {
-                    const auto steady_1 = (g[i_H] / norm[i_H]);
-                    const auto steady_2 = (dg_here / norm[i_H]);
-                    #pragma omp simd
-                    for (int64_t i_K = 0; i_K < size_K; ++i_K) {
-                        const Real dv_now = (steady_1 * (dw[(i_H) * size_K + i_K] - (steady_2 * v[(i_H) * size_K + i_K])));
-                        dv[(i_H) * size_K + i_K] = dv_now;
-                    }
-                }
-            }
-            } FAILED(failed)
-        }
-        if (failed) return NO_MEMORY;
-    }
+template <class Real, bool want_dv = true, bool want_dg = true>
+static int backward(
+    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
+    int64_t K, int threads
+) {
+    if (K == 1) return backward_without_K<Real, want_dv, want_dg>(dw, g, norm, v, dg, dv, H, K, threads);
+    Scratch scratch;
+    if constexpr (!want_dg) dg = scratch.of<Real>(H);
+    rows(H, H * K, threads, [=](int64_t h) INLINE {
+        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return dw[h * K + k] * v[h * K + k]; });
+        const Real dg_now = sum_1 / norm[h];
+        dg[h] = dg_now;
+        const auto g_h_over_norm_h = g[h] / norm[h];
+        const auto dg_over_norm_h = dg_now / norm[h];
+        each(want_dv ? K : 0, [=](int64_t k) INLINE {
+            dv[h * K + k] = g_h_over_norm_h * (dw[h * K + k] - dg_over_norm_h * v[h * K + k]);
+        });
+    });
     return DONE;
-} CAUGHT
+}
+EXPORTED(backward)
 
+template <class Real>
+static int backward_of_dv(
+    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dv, int64_t H, int64_t K,
+    int threads
+) {
+    return backward<Real, true, false>(dw, g, norm, v, nullptr, dv, H, K, threads);
+}
+EXPORTED(backward_of_dv)
+
+template <class Real>
+static int backward_of_dg(
+    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, int64_t H, int64_t K,
+    int threads
+) {
+    return backward<Real, false, true>(dw, g, norm, v, dg, nullptr, H, K, threads);
+}
+EXPORTED(backward_of_dg)

@@ -20,7 +20,7 @@ _of = Original(
 _run = Kernels(__file__, {
     "forward": (4, 2, 0),
     "backward_of_dv": (5, 2, 0),
-    "backward_of_dg": (4, 2, 0),
+    "backward_of_dg": (5, 2, 0),
     "backward": (6, 2, 0),
 }).run
 WeightNormForward = _module.WeightNormForward
@@ -61,7 +61,11 @@ def _backward_of_dg(dw, v, g, norm, needs):
     H = dw.shape[0]
     K = dw.shape[1]
     dg = dw.new_empty(H)
-    _done = _run("backward_of_dg", (dw.contiguous(), norm.contiguous(), v.contiguous(), dg), (H, K))
+    _done = _run(
+        "backward_of_dg",
+        (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dg),
+        (H, K),
+    )
     if not _done:
         return _of._backward(*_given)
     return WeightNormGradients(None, dg)

@@ -46,8 +46,6 @@ class Printed:
 
     template: str
     signature: str
-    arguments: str
-    special: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
     exported: tuple[str, ...]
 
@@ -157,13 +155,15 @@ def _as_printed(kernel: Kernel, public: bool) -> Printed:
     """What Python calls is exported, in both formats."""
     parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
     signature = called(f"static int {kernel.name}", parameters, " {")
-    lines = tuple(part for line in kernel.lines for part in folded(line))
     arguments = ", ".join(name for _, name in kernel.arguments)
-    same = f"<{', '.join(['Real', *kernel.flags])}>"
-    special = tuple((size, f"{short.name}{same}") for size, short in kernel.special)
+    same = ", ".join(["Real", *kernel.flags])
+    special = [
+        f"    if ({size} == 1) return {short.name}<{same}>({arguments});"
+        for size, short in kernel.special
+    ]
+    lines = tuple(part for line in (*special, *kernel.lines) for part in folded(line))
     template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
-    exported = (kernel.name,) * public
-    return Printed(template, signature, arguments, special, lines, exported)
+    return Printed(template, signature, lines, (kernel.name,) * public)
 
 
 def _counts(kernel: Kernel) -> str:

@@ -61,11 +61,12 @@ class Checks:
             lines.append(f'{name} = _inputs.as_number("{name}", {name}, {self.around.dtype})')
             dtype = f"{name}.dtype"
         asked += [dtype] * (step.kind != "first") + ["True"] * (step.kind == "saved")
+        asked += ["wide=True"] * (step.kind == "parameter")
         if self.around.hurried:
             wrong = [f"not isinstance({name}, Tensor)", *self._misshapen(step)]
             if step.kind == "first":
                 wrong.append(f"not {name}.is_floating_point()")
-            elif step.kind in ("same", "saved"):
+            elif step.kind in ("same", "parameter", "saved"):
                 wrong.append(f"{name}.dtype != {dtype}")
             lines.append(f"{condition(wrong)}\n        {_call(asked, len(MORE))}")
         else:
