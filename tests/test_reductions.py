@@ -9,8 +9,16 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
+from codegen.cli import main
+from codegen.driver import TOLERANCE, generate
+from codegen.ranks import generate_of_ranks
+from codegen.sharding import CHUNK
+from codegen.targets import kernels
 from codegen.targets.torch.branches import branched, lines_of
 from derive import NotationError, QuestionError, derive, forward_from
+from derive.commands.check import check_command
+from derive.commands.show import show_command
+from derive.notation.forward import reduced_forward
 from derive.notation.reduced import reduced, words_of
 
 TOP = f'{HEAD}from derive import Axes, Reduced\n\nS = Axes("S")\n'
@@ -320,3 +328,69 @@ def test_what_sees_through_it_sees_each_reduction(rows, word):
     loss.backward(torch.ones_like(loss))
     assert loss.dtype == half.grad.dtype == torch.bfloat16
     torch.testing.assert_close(loss.double(), torchs(half.detach().double()), rtol=1e-2, atol=1e-2)
+
+
+# -- orders, kernels, commands -----------------------------------------------------------
+
+
+@pytest.mark.thorough
+def test_third_derivatives_of_each_reduction_are_those_of_torch(tmp_path):
+    function, _, result = generated(forward_file(tmp_path, "Rows", ROWS), tmp_path, order=3)
+    assert result.program.second.third
+    logits, labels = draw(4, 3, 2), torch.tensor([[0, 1], [2, -100], [1, 1], [0, 2]])
+
+    def third(of):
+        x = logits.clone().requires_grad_()
+        (first,) = torch.autograd.grad(of(x).tanh().sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad((first**2).sum(), x, create_graph=True)
+        return torch.autograd.grad((second**2).sum(), x)[0]
+
+    for word in ("none", "sum", "mean"):
+        ours = third(lambda x, word=word: function(x, labels, reduction=word))
+        torchs = third(lambda x, word=word: F.cross_entropy(x, labels, reduction=word))
+        torch.testing.assert_close(ours, torchs)
+
+
+def test_each_reduction_has_kernels_and_its_own_are_called(tmp_path):
+    """They are compared with autograd before anybody sees them, each reduction and each kernel."""
+    forward = forward_from(forward_file(tmp_path, "Quartic", QUARTIC))
+    found = generate(forward, order=1, kernels=kernels["cpp"])
+    text, wrapper = found.kernels
+    for word in OUTPUTS:
+        assert f"{word}_forward(" in text and f"{word}_backward(" in text
+        assert f'"{word}_forward": (3,' in wrapper
+    assert "_none_loss_and" not in wrapper  # entries are no loss to hand gradients out with
+    wrong = wrapper.replace("_found = _sum_backward(", "_found = _mean_backward(")
+    assert wrong != wrapper
+    beside = kernels["cpp"].beside((text, wrong))
+    difference = beside.largest_difference(found.text, forward.definition, found.program)
+    assert difference > TOLERANCE
+
+
+def test_the_commands_take_a_reduction(tmp_path, capsys):
+    file = str(forward_file(tmp_path, "Quartic", QUARTIC))
+    for word, more in {"none": "", "sum": "", "mean": "/(N*S)", "batchmean": "/N"}.items():
+        formula = f"4*dloss*(x - target)**3{more}"
+        assert check_command([file, "--reduction", word, formula]) == 0
+        assert check_command([file, formula]) == (word != "mean")
+    assert (
+        check_command([file, "4*dlosses*(x - target)**3"]) == 0
+    )  # of the entries, within the mean
+    capsys.readouterr()
+    assert show_command([file, "--reduction", "none", "--chain"]) == 0
+    assert "dloss arrives" in (said := capsys.readouterr().out) and "dlosses (N, *S)" in said
+    assert show_command([file, "--reduction", "average"]) == 2
+    assert 'reduction is one of "none", "sum", "mean" or "batchmean"' in capsys.readouterr().err
+    assert main([file, "--reduction", "none", "--out", str(tmp_path / "out")]) == 2
+    assert "a module has all reductions" in capsys.readouterr().err
+
+
+def test_what_is_computed_in_chunks_has_one_reduction(tmp_path):
+    forward = forward_from(forward_file(tmp_path, "Rows", ROWS))
+    names = {
+        word: generate_of_ranks(reduced_forward(forward, word), ["C"], way=CHUNK)
+        for word in ("none", "mean")
+    }
+    assert names["mean"].file == "rows_chunk_c.py"
+    assert names["none"].file == "rows_none_chunk_c.py"
+    assert all(found.difference <= TOLERANCE for found in names.values())
