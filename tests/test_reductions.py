@@ -67,6 +67,7 @@ def test_each_word_is_a_forward_of_its_own_and_the_first_one_the_default(tmp_pat
         assert (own.name, own.reduction, own.output.name) == ("Mine", word, "loss")
         assert str(own.statements[-1].expression) == output
         assert own.statements[:-1] == definition.statements[:-1]
+        assert reduced(own, "mean") == definition
 
 
 def test_without_a_word_of_its_own_the_sum_is_the_default(tmp_path):

@@ -110,11 +110,10 @@ def reduced(definition: Definition, word: str | None) -> Definition:
             f"{definition.name} has no reduction {word!r}",
             f"{REDUCTION} is one of {one_of(words)}" if words else f"leave {REDUCTION} out",
         )
-    found = replace(definition, statements=(*definition.statements[:-1], last), reduction=word)
-    if word != NONE:
-        return found
-    inputs = (t.name for t in definition.inputs)  # the entries are the output: both are at hand
-    return replace(found, kept=frozenset({*inputs, last.expression.name}))
+    statements, kept = (*definition.statements[:-1], last), None
+    if word == NONE:  # the entries are the output, so both are at hand
+        kept = frozenset({*(t.name for t in definition.inputs), last.expression.name})
+    return replace(definition, statements=statements, reduction=word, kept=kept)
 
 
 def as_block(definition: Definition, word: str | None) -> Definition:
