@@ -2,6 +2,7 @@
 
 import random
 import re
+import warnings
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from codegen.targets.torch.branches import branched, lines_of
 from derive import NotationError, QuestionError, derive, forward_from
 from derive.commands.check import check_command
 from derive.commands.show import show_command
+from derive.language.errors import NotationWarning
 from derive.notation.forward import reduced_forward
 from derive.notation.reduced import reduced, words_of
 
@@ -329,6 +331,30 @@ def test_what_sees_through_it_sees_each_reduction(rows, word):
     loss.backward(torch.ones_like(loss))
     assert loss.dtype == half.grad.dtype == torch.bfloat16
     torch.testing.assert_close(loss.double(), torchs(half.detach().double()), rtol=1e-2, atol=1e-2)
+
+
+TURNED = ROWS.replace("mean=Sum", "whole=2, mean=Sum")
+
+
+def test_what_another_reduction_alone_needs_has_its_place(tmp_path):
+    """It is no statement without influence, and its values go where the others' go."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotationWarning)
+        file = forward_file(tmp_path, "Turned", TURNED)
+        forward_from(file)
+    function, _, result = generated(file, tmp_path, order=2)
+    assert result.program.second
+    logits, labels = draw(5, 3), torch.tensor([0, 2, -100, 1, 1])
+    assert_same_gradients(
+        lambda x: function(x, labels, reduction="mean"),
+        lambda x: F.cross_entropy(x, labels),
+        logits,
+    )
+    assert_same_gradients(
+        lambda x: function(x, labels),
+        lambda x: F.cross_entropy(x, labels, reduction="sum") / 2,
+        logits,
+    )
 
 
 # -- orders, kernels, commands -----------------------------------------------------------

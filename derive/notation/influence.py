@@ -64,6 +64,8 @@ ROLES = {"input": "Input", "given": "Given", "label": "Label"}
 def _reached(body: ClassBody) -> set[str]:
     """The names of all that the output is computed from, the output among them."""
     reached = {body.statements[-1].name}
+    for other in body.reductions.values():  # what any of them reads
+        reached |= {t.name for t in tensors_in(other.expression)}
     for statement in reversed(body.statements):
         if statement.name in reached:
             reached |= {t.name for t in tensors_in(statement.expression)}
