@@ -97,13 +97,15 @@ class Lines:
                 continue
             text = self.print.double(part)
             kind = "bool" if part.kind in ("compare", "and", "or", "not") else "Real"
-            name = self.print.named(part, "number")
+            name = self.print.named(part, "number_constant")
             self.line(f"const {kind} {name} = {text};")
             self.print.at_hand[part] = name
 
     def largest(self, e: Element, holds) -> list[Element]:
         if holds(e):
             return [e]
+        if e in self.print.at_hand:
+            return []
         return [part for arg in e.args for part in self.largest(arg, holds)]
 
     # -- what a row keeps -----------------------------------------------------
