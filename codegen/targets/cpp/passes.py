@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from codegen.schedule.elements import CHEAP_CALLS, Element, axes_in, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
-from codegen.targets.cpp.lines import I64
+from codegen.targets.cpp.lines import CONDITIONS, I64
 from codegen.targets.cpp.names import named
 from codegen.targets.cpp.reductions import Reductions
 
@@ -154,7 +154,8 @@ class Passes(Reductions):
         if part not in self.print.at_hand:
             text = self.print.text(part)
             name = self.print.named(part, otherwise)
-            self.line(f"const auto {name} = {text};")
+            kind = "int" if part.kind in CONDITIONS else "auto"
+            self.line(f"const {kind} {name} = {text};")
             self.print.at_hand[part] = name
 
     def steady(self, nest: Nest, known: set[str]) -> Iterator[tuple[Node, Element]]:
