@@ -24,10 +24,10 @@ from codegen.targets import kernels as languages
 from derive import forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from generated import kernels
-from generated.kernels import _building
 from generated.batch_norm import batch_norm, batch_norm_forward
 from generated.cross_entropy import cross_entropy
 from generated.huber import huber
+from generated.kernels import _building
 from generated.layer_norm import layer_norm
 from generated.mse import mse
 from generated.softmax import softmax
