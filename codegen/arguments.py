@@ -52,17 +52,18 @@ def shape_steps(
 
     ``names`` gives every axis the name of its size; ``known`` are those sizes that are known
     already, each with the argument that it is from, or "". An ``upstream`` gradient may be of fewer
-    bits than what the forward saved; the format is known already ``after`` other arguments.
+    bits than what the forward saved; the format is known already ``after`` other arguments. What
+    varies with the reduction says the format, and no size that another shows.
     """
-    known, steps = dict(known), []
-    for p in parameters:
-        if p.role == "shape":
-            steps.append(ReadShape(p.name, names[p.layout[0].axis.name]))
-            known[names[p.layout[0].axis.name]] = p.name
+    shapes = {names[p.layout[0].axis.name]: p.name for p in parameters if p.role == "shape"}
+    known = {**known, **shapes}
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
     kind, first = rest if after else "first", None
-    for p in _in_order(tensors, broadcast, names, {*known}):
+    ordered, before = _varying_last(_in_order(tensors, broadcast, names, {*known}), kind)
+    kind = rest if before else kind
+    steps: list[Step] = [*(ReadShape(name, size) for size, name in shapes.items()), *before]
+    for p in ordered:
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))
@@ -74,10 +75,7 @@ def shape_steps(
             own = "parameter"
         owners = () if after else _owners(p.layout, sizes, known)
         steps.append(Fits(p.name, p.layout, there, owners, own, optional))
-        new = tuple(
-            not one and size not in sizes[:i]
-            for i, (one, size) in enumerate(zip(there, sizes, strict=True))
-        )
+        new = tuple(not one and sizes.index(size) == i for i, (one, size) in _pairs(there, sizes))
         if any(new):
             steps.append(ReadSizes(p.name, p.layout, new))
         if sum(new) + sum(there) < len(new):  # an axis twice
@@ -86,8 +84,21 @@ def shape_steps(
             if not dim.one:
                 known.setdefault(size, p.name)
     floats = tuple(p.name for p in tensors if p.role not in KINDS)
-    steps.append(InSingle("", floats, mixed=upstream))
-    return [*steps, *_merged(tensors, names)]
+    return [*steps, InSingle("", floats, mixed=upstream), *_merged(tensors, names)]
+
+
+def _pairs(there: Sequence[bool], sizes: Sequence[str]) -> Iterable[tuple[int, tuple[bool, str]]]:
+    return enumerate(zip(there, sizes, strict=True))
+
+
+def _varying_last(parameters: Iterable[Parameter], kind: str) -> tuple[list[Parameter], list[Fits]]:
+    """The arguments that vary with the reduction after those that show the sizes, unless they have
+    none; and what is asked of them before.
+    """
+    ordered = [*parameters]
+    varying = [p for p in ordered if p.varies]
+    first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in varying]
+    return [*(p for p in ordered if not p.varies), *(p for p in varying if p.layout)], first
 
 
 def _axes(p: Parameter) -> set[Axis]:

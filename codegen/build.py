@@ -123,6 +123,7 @@ class Builder(Signatures):
             backward=with_zeros_kept(self._backward(), self.origins_of_saved()),
             atoms=self._atoms(),
             chain=self._chain(),
+            reduction=definition.reduction,
         )
         return with_lines_to_differentiate(program)
 
@@ -189,8 +190,9 @@ class Builder(Signatures):
 
     def _backward(self) -> Function:
         output = self.definition.output
+        upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
         parameters = [
-            Parameter(f"d{output.name}", self.layouts[output.name], "adjoint"),
+            replace(upstream, varies=bool(self.definition.reduction)),
             *self.needs(),
         ]
         lines = self._gradient_lines()

@@ -29,9 +29,10 @@ from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_
 from derive.commands.check import check_command
 from derive.commands.main import list_command
 from derive.commands.order import add_order, order_of
+from derive.commands.reduction import add_reduction, refuse_reduction
 from derive.commands.show import show_command, site_command
 from derive.language.errors import QuestionError
-from derive.notation.forward import Forward
+from derive.notation.forward import Forward, reduced_forward
 from derive.notation.library import files_read, forwards_from, list_forwards
 from derive.orders import SECOND, THIRD
 from derive.running.command import add_force, add_limit, guarded, say
@@ -44,9 +45,7 @@ PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broke
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m codegen") -> int:
-    """Generate code for the named forwards, or for all of ``derive/math``; ``report`` as the first
-    word writes the report of them.
-    """
+    """Generate code for forwards, or all of ``derive/math``; ``report`` first reports on them."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["report"]:
         return report_command(arguments[1:], f"{program} report")
@@ -83,6 +82,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         action="store_true",
         help="write files that need torch alone, each with all of _runtime.py in it",
     )
+    add_reduction(parser)
     options = _options(parser, arguments)
     return guarded(lambda: _generate(options, order_of(options, THIRD)))
 
@@ -153,6 +153,7 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
 def _generate(options: argparse.Namespace, order: int) -> int:
     if options.shard or options.chunk:
         return _in_parts(options, order)
+    refuse_reduction(options)
     cache, limit = _cache(options, order, _target(options)), seconds_of(options.limit)
     if options.standalone and cache.target in kernels:
         raise QuestionError("kernels stand beside _runtime.py", "leave --standalone out")
@@ -162,8 +163,8 @@ def _generate(options: argparse.Namespace, order: int) -> int:
     results = _emitted(forwards, cache, limit)
     texts = {out / result.file: result.text for result in results}
     for forward in forwards:
-        for way, axes in present(out, forward):
-            again = generate_of_ranks(forward, axes, limit=limit, way=way)
+        for reduced, way, axes in present(out, forward):
+            again = generate_of_ranks(reduced, axes, limit=limit, way=way)
             texts[out / again.file] = again.text
     texts = with_runtime(texts, options.standalone)
     if cache.target in kernels:
@@ -184,6 +185,7 @@ def _in_parts(options: argparse.Namespace, order: int) -> int:
             "leave --target, --order and --standalone out",
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
+    forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
     if not options.check:
         _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
     found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
@@ -261,9 +263,7 @@ def _refuse_same_file(forwards) -> None:
 
 
 def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
-    """All of them, with a bar that shows how far it is, or where there is no terminal with a line
-    from time to time. What the limit left undone is said.
-    """
+    """All of them, with a bar, or a line from time to time; what the limit left undone is said."""
     console = _console(stderr=True)
     tell = in_a_bar if console.is_terminal else in_lines
     with tell(len(forwards), console) as (working, finished):

@@ -16,23 +16,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
 from codegen.build import Beside, program_of
 from codegen.program import Program
-from codegen.quality import Emitted, Quality, Rounding
-from codegen.schedule.moved import loops_of
-from codegen.sharding.counting import collectives_of
+from codegen.quality import Rounding
 from codegen.targets import Compares, Kernels, Target, WrongUse, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
-from derive.notation.forward import Forward
-from derive.notation.layout import shape
+from derive.notation.forward import Forward, reduced_forward
 from derive.notation.library import source_hash
+from derive.notation.reduced import reduced, words_of
 from derive.notation.specialised import without_options
 from derive.orders import FIRST, SECOND
 from derive.orders.second import second_order
@@ -42,6 +40,9 @@ from derive.proving.proved import Proved
 TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
+
+# What was proved and what stands beside it, for each reduction; for "" where there are none.
+Found = dict[str, tuple[Proved, Beside | None]]
 
 EMITTED = r"; (nothing|no second derivative) was emitted$"  # says an error where it is one
 
@@ -53,6 +54,7 @@ class Generated:
     file: str
     text: str
     proved: Proved
+    others: Mapping[str, Proved]  # what was proved of the other reductions
     program: Program
     largest_difference: float
     rounding: Rounding
@@ -77,11 +79,11 @@ def generate(
     `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
     """
     start = time.perf_counter()
-    proved = derive(forward, progress, limit)
-    progress("writing")
-    beside = beside_of(proved, progress, limit, order)
-    beside, program, text, difference = _tried(forward, proved, beside, target, progress)
+    found = found_of(forward, progress, limit, order)
+    found, program, text, difference = _tried(forward, found, target, progress)
     definition = forward.definition
+    proved, beside = found.pop(definition.reduction)
+    others = {word: own for word, (own, _) in found.items()}
     program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
     fast: tuple[str, ...] = ()
@@ -92,37 +94,79 @@ def generate(
             compared(forward, program, text, kernels.beside(fast))
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
-    return Generated(
-        file, text, proved, program, difference, rounding, seconds, beside.refused, fast
-    )
+    known = proved, others, program, difference
+    return Generated(file, text, *known, rounding, seconds, beside.refused, fast)
+
+
+def found_of(
+    forward: type[Forward],
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    order: int = SECOND,
+) -> Found:
+    """What is derived of ``forward``, for each of its reductions, the default first."""
+    proved = derive(forward, progress, limit)
+    progress("writing")
+    own = proved, beside_of(proved, progress, limit, order)
+    return {forward.definition.reduction: own, **others_of(forward, progress, limit, order)}
+
+
+def others_of(
+    forward: type[Forward],
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    order: int = SECOND,
+) -> Found:
+    """The same for the reductions beside that of ``forward`` itself."""
+    found: Found = {}
+    for word in words_of(forward.definition):
+        if word != forward.definition.reduction:
+            proved = derive(reduced_forward(forward, word), progress, limit)
+            found[word] = proved, beside_of(proved, progress, limit, order)
+    return found
 
 
 def _tried(
-    forward: type[Forward],
-    proved: Proved,
-    beside: Beside,
-    target: Target,
-    progress: Callable[[str], None],
-) -> tuple[Beside, Program, str, float]:
+    forward: type[Forward], found: Found, target: Target, progress: Callable[[str], None]
+) -> tuple[Found, Program, str, float]:
     """What is written, as far as every use of it is right: an order of derivatives of which one
     fails is left out, and what is infinite or NaN is named.
 
     Raises `UnprovedError` where the first order is wrong.
     """
-    program, text = written(forward, proved, beside, target)
+    own, *others = found.items()
+    program, text = written(forward, *own[1], target, dict(others))
     progress("comparing with autograd")
     difference = compared(forward, program, text, target)
     try:
-        infinite = target.check_every_use(text, forward.definition, program)
+        program, text = _said(forward, program, text, target.check_every_use, target)
     except WrongUse as error:
-        left = beside.without(error.order, _reason(error))
-        if left is None:
+        left = {w: (p, b.without(error.order, _reason(error))) for w, (p, b) in found.items()}
+        if any(beside is None for _, beside in left.values()):
             raise
-        return _tried(forward, proved, left, target, progress)
-    if infinite:
-        program = replace(program, unsafe=(*program.unsafe, *infinite))
-        text = target.render(program)
-    return beside, program, text, difference
+        return _tried(forward, left, target, progress)
+    return found, program, text, difference
+
+
+def _said(
+    forward: type[Forward],
+    program: Program,
+    text: str,
+    asked: Callable[[str, Definition, Program], tuple[str, ...]],
+    target: Target,
+) -> tuple[Program, str]:
+    """The program and its text, saying also what was ``asked`` of each reduction."""
+    own = asked(text, forward.definition, program)
+    others, more = [], False
+    for word, other in program.reductions:
+        found = asked(text, reduced(forward.definition, word), other)
+        others.append((word, replace(other, unsafe=(*other.unsafe, *found))))
+        more |= bool(found)
+    if not own and not more:
+        return program, text
+    unsafe = (*program.unsafe, *own)
+    program = replace(program, unsafe=unsafe, reductions=tuple(others))
+    return program, target.render(program)
 
 
 def with_extremes(
@@ -131,11 +175,7 @@ def with_extremes(
     """The program and its text, which was `compared`, saying also what single precision does not
     reach for.
     """
-    found = target.extremes(text, forward.definition, program)
-    if not found:
-        return program, text
-    program = replace(program, unsafe=(*program.unsafe, *found))
-    return program, target.render(program)
+    return _said(forward, program, text, target.extremes, target)
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
@@ -179,13 +219,20 @@ def written(
     proved: Proved,
     beside: Beside | None = None,
     target: Target = targets["torch"],
+    others: Found | None = None,
 ) -> tuple[Program, str]:
-    """What was proved as a program and as text, which nobody may see before it was `compared`.
+    """What was proved as a program and as text, which nobody may see before it was `compared`; the
+    ``others`` are its further reductions, without which there is no choice.
 
     Raises `QuestionError` where the target cannot print it.
     """
-    source = Path(forward.definition.place.file)
-    program = program_of(proved, source, source_hash(forward), beside)
+    source, digest = Path(forward.definition.place.file), source_hash(forward)
+    program = program_of(proved, source, digest, beside)
+    programs = {
+        word: program_of(proved, source, digest, own)
+        for word, (proved, own) in (others or {}).items()
+    }
+    program = replace(program, reductions=tuple(programs.items()))
     return program, target.render(program)
 
 
@@ -244,47 +291,3 @@ def _rounding(target: Target, text: str, definition: Definition, program: Progra
             f"{definition.name}: the code that was written does not run in single precision "
             f"({what}): give its scalars defaults that float32 holds; nothing was emitted"
         ) from error
-
-
-def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
-    """What of `Generated` is written, and what is reported of it."""
-    program = generated.program
-    counts = target.counts(program)
-    forward, backward = (
-        replace(traffic, loops=loops)
-        for traffic, loops in zip((counts.forward, counts.backward), loops_of(program), strict=True)
-    )
-    quality = Quality(
-        name=program.name,
-        closed_form=program.formulas,
-        unsafe=program.unsafe,
-        saved=tuple(
-            f"{p.name} {shape(p.layout)}"
-            for p in program.backward.tensors[1:]  # the first is the upstream gradient
-        ),
-        reductions=counts.reductions,
-        full=counts.full,
-        forward=forward,
-        backward=backward,
-        proved=_sizes_proved(generated.proved),
-        second=() if program.second is None else sum(program.second.formulas, ()),
-        second_proved="not proved" if program.second is None else program.second.proved,
-        split=tuple(collectives_of(program)),
-        difference=generated.largest_difference,
-        rounding=generated.rounding,
-        seconds=generated.seconds,
-    )
-    cut_short = generated.proved.cut_short
-    if generated.refused:
-        name = generated.proved.definition.name
-        left_out = f"{name}: second derivatives are autograd's, line by line; {generated.refused}"
-        cut_short = "; ".join(filter(None, (cut_short, left_out)))
-    file, text = generated.file, generated.text
-    return Emitted(file, text, quality, cut_short=cut_short, kernels=generated.kernels)
-
-
-def _sizes_proved(proved: Proved) -> str:
-    batches = proved.gradients[0].sizes
-    shown = ", ".join("x".join(str(n) for _, n in batch) for batch in batches if batch)
-    small = f"exact for {shown}" if shown else "exact"
-    return f"{small}; every size" if proved.every_size else f"{small}; only those"

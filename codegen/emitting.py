@@ -20,7 +20,8 @@ from importlib import import_module
 from pathlib import Path
 
 from codegen.cache import Cache
-from codegen.driver import emitted, generate
+from codegen.driver import generate
+from codegen.qualities import emitted
 from codegen.quality import Emitted
 from codegen.targets import kernels
 from derive.language.errors import NotationWarning, QuestionError

@@ -77,8 +77,8 @@ class Quality:
     products of the backward; ``full`` the shape of a tensor of full size. ``difference`` is the
     largest one to autograd in double precision, ``second`` are the lines behind the backward, none
     where they were not proved, ``split`` says what it costs to split an axis over
-    ranks, and ``seconds`` is the time to derive, prove and
-    emit.
+    ranks, and ``seconds`` is the time to derive, prove and emit. ``reduction`` is the word of one
+    beside the default.
     """
 
     name: str
@@ -96,6 +96,12 @@ class Quality:
     difference: float
     rounding: Rounding
     seconds: float
+    reduction: str = ""
+
+    @property
+    def called(self) -> str:
+        """The name, and the reduction where that is not the default."""
+        return f'{self.name}, "{self.reduction}"' if self.reduction else self.name
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class Emitted:
     """A module that is ready to be written: its file name, its text, and how good it is.
 
     ``kernels`` are the text in C++ and that of the Python module which calls it, where they were
-    asked for and there is a loop.
+    asked for and there is a loop. ``others`` say how good it is with the other reductions.
     """
 
     file: str
@@ -112,12 +118,15 @@ class Emitted:
     unchanged: bool = False  # taken from the cache
     cut_short: str = ""  # what a limit of time left undone: another run may find more
     kernels: tuple[str, ...] = ()
+    others: tuple[Quality, ...] = ()
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
     """For JSON: the text, and how good it is. Where it is written to is not for a record to say."""
     quality = asdict(emitted.quality)
-    return {"text": emitted.text, "quality": quality, "kernels": list(emitted.kernels)}
+    others = [asdict(other) for other in emitted.others]
+    kernels = list(emitted.kernels)
+    return {"text": emitted.text, "quality": quality, "kernels": kernels, "others": others}
 
 
 def from_data(data: object, file: str) -> Emitted:
@@ -125,10 +134,12 @@ def from_data(data: object, file: str) -> Emitted:
 
     Raises ValueError where ``data`` is something else.
     """
-    if not isinstance(data, dict) or data.keys() != {"text", "quality", "kernels"}:
-        raise ValueError("no text, quality and kernels")
+    if not isinstance(data, dict) or data.keys() != {"text", "quality", "kernels", "others"}:
+        raise ValueError("no text, quality, kernels and others")
     quality, kernels = _value(Quality, data["quality"]), _value(tuple[str, ...], data["kernels"])
-    return Emitted(file, _value(str, data["text"]), quality, True, kernels=kernels)
+    others = _value(tuple[Quality, ...], data["others"])
+    text = _value(str, data["text"])
+    return Emitted(file, text, quality, True, kernels=kernels, others=others)
 
 
 def _value(kind: type, data: object):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.quality import Emitted, Moves
+from codegen.quality import Emitted, Moves, Quality
 
 FILE = "REPORT.md"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -46,9 +46,9 @@ def report(results: Sequence[Emitted], before: str | None) -> str:
     )
     known = measured_in(before or "")
     return environment.get_template("report.md.jinja").render(
-        counted=[_counted(result) for result in results],
+        counted=[_counted(quality) for result in results for quality in _every(result)],
         measured=[_measured(result, known) for result in results],
-        forms=[result.quality for result in results],
+        forms=[quality for result in results for quality in _every(result)],
         split=[row for result in results for row in _split(result)],
     )
 
@@ -84,11 +84,15 @@ def _is_measured(row: Measured) -> bool:
         return False
 
 
-def _counted(result: Emitted) -> dict[str, str]:
+def _every(result: Emitted) -> tuple[Quality, ...]:
+    """One for each reduction, the default first."""
+    return (result.quality, *result.others)
+
+
+def _counted(quality: Quality) -> dict[str, str]:
     """The cells of a row of the table of what is counted."""
-    quality = result.quality
     return {
-        "name": quality.name,
+        "name": quality.called,
         "full": quality.full,
         "saved": ", ".join(quality.saved),
         "reductions": ", ".join(quality.reductions),

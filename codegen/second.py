@@ -87,6 +87,7 @@ class _Functions:
         self.pulled = _Lines(builder, order.pullback, [*self.cotangents, *self.needs])
         self.tangent = order.second.results[order.upstream.name].name
         self.title = f"{definition.name}Second"
+        self.chosen = bool(definition.reduction)  # another reduction may need what this does not
 
     def second(self) -> Second:
         given = tuple(
@@ -95,7 +96,7 @@ class _Functions:
             if of != self.order.upstream.name and not self.behind.is_zero(c.name)
         )
         return Second(
-            self._pullback() if len(self.cotangents) > 1 else None,
+            self._pullback() if len(self.cotangents) > 1 or self.chosen else None,
             self._behind((self.tangent, *(c for _, c in given))),
             self._jvp(),
             self._double(),

@@ -85,6 +85,8 @@ class Sizes:
         """
         definition = self.definition
         found: dict[Axis, Value] = {}
+        if definition.reduction:  # an upstream gradient has the axes where it is of the entries
+            parameters = sorted(parameters, key=lambda p: p.role == "adjoint")
         for passed in (True, False):
             self._dimensions([p for p in parameters if (p.default is None) == passed], found)
             for axis, length in definition.fixed.items():

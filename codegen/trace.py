@@ -17,7 +17,7 @@ from math import inf
 from rich.console import Console
 
 from codegen.build import program_of
-from codegen.driver import TOLERANCE, beside_of, compared, with_extremes, written
+from codegen.driver import TOLERANCE, beside_of, compared, others_of, with_extremes, written
 from codegen.targets import Target, targets
 from codegen.trace_code import program_blocks, schedules, text_blocks
 from derive.chain.chain import Adjoint, Chain
@@ -85,7 +85,7 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
     for make, _, _ in stages:
         record = make(record)
         yield from doors_after[type(record)](make, record)
-    program, text = written(forward, record, beside_of(record), target)
+    program, text = written(forward, record, beside_of(record), target, others_of(forward))
     yield _door(program_of, program, program_blocks(program))
     for maker, record, blocks in schedules(program):
         yield _door(maker, record, blocks)

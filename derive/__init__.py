@@ -34,6 +34,7 @@ PUBLIC = {
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
     "Kept": "language.kept_labels",
+    "Reduced": "notation.reduced",
     "Proved": "proving.proved",
     "NotationError": "language.errors",
     "QuestionError": "language.errors",

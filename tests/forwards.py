@@ -129,5 +129,4 @@ def told_apart() -> list[str]:
     """The project's forwards and `OWN`, of the reductions of a loss the mean alone: the derivation
     of the others is a part of its.
     """
-    names = [forward.definition.snake for forward in list_forwards()]
-    return [*(name for name in names if not name.endswith(("_sum", "_none"))), *OWN]
+    return [*(forward.definition.snake for forward in list_forwards()), *OWN]

@@ -27,7 +27,7 @@ OF_AUTOGRAD = 4  # times the error of torch's own, where the answer cancels to z
 LAYOUTS = ("contiguous", "transposed", "strided", "expanded upstream")
 SHAPES = ((7,), (4, 3), (2, 5, 3), (3, 2, 4, 5), (2, 3, 2, 4, 3))  # rank 1 to 5
 
-REDUCTIONS = {"": "mean", "_sum": "sum", "_none": "none"}  # names of ours, options of torch
+REDUCTIONS = ("mean", "sum", "none")
 
 Draw = Callable[..., Tensor]
 Arguments = Mapping[str, Tensor | None]
@@ -39,7 +39,8 @@ class Functional:
 
     Both take what ``arguments`` draws for a shape, in that order, and every one of ``options``
     (numbers) by the same names. ``optional`` arguments may be left out, ``constant`` ones have no
-    gradient although they are floating point.
+    gradient although they are floating point. Ours is called with the ``reduction``, if there is
+    one beside the default.
     """
 
     name: str
@@ -49,13 +50,15 @@ class Functional:
     optional: frozenset[str] = frozenset()
     constant: frozenset[str] = frozenset()
     shapes: tuple[tuple[int, ...], ...] = field(default=SHAPES)
+    reduction: str = ""
 
     def __str__(self) -> str:
-        return self.name
+        return f"{self.name}_{self.reduction}" if self.reduction else self.name
 
     @cached_property
     def ours(self) -> Callable[..., Tensor]:
-        return getattr(import_module(f"generated.{self.name}"), self.name)
+        function = getattr(import_module(f"generated.{self.name}"), self.name)
+        return partial(function, reduction=self.reduction) if self.reduction else function
 
     def ways(self, arguments: Arguments) -> Iterator[tuple[Mapping[str, float], Arguments]]:
         """(options, arguments), so that each option is met with all that is optional, without each
@@ -69,10 +72,11 @@ class Functional:
 
 
 def reduced(name, reference, arguments, *, reductions=REDUCTIONS, **more) -> list[Functional]:
-    """The functional with each of the reductions."""
+    """The functional with each of the reductions, of which the mean is not asked for."""
+    named = {word: {"reduction": word} if word != "mean" else {} for word in reductions}
     return [
-        Functional(name + suffix, partial(reference, reduction=reduction), arguments, **more)
-        for suffix, reduction in reductions.items()
+        Functional(name, partial(reference, reduction=word), arguments, **own, **more)
+        for word, own in named.items()
     ]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
+from inspect import signature
 from itertools import cycle
 from types import ModuleType
 
@@ -15,19 +16,32 @@ from torch import Tensor
 
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis
-from derive.notation.definition import Definition
+from derive.notation.definition import REDUCTION, Definition
 from derive.notation.library import list_forwards
+from derive.notation.reduced import reduced, words_of
 
 LENGTHS = (4, 3, 5, 2, 6)
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """A generated function, and the mathematics that it came from."""
+    """A generated function, and the mathematics that it came from: of a loss one reduction."""
 
     definition: Definition
 
     def __str__(self) -> str:
+        return "_".join([self.definition.snake, *self.chosen.values()])
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The argument that says which reduction, where that is not the default."""
+        words = [word for word, _ in self.definition.reductions]
+        word = self.definition.reduction
+        return {REDUCTION: word} if word in words[1:] else {}
+
+    @property
+    def snake(self) -> str:
+        """What errors call it."""
         return self.definition.snake
 
     @cached_property
@@ -36,10 +50,21 @@ class Emitted:
 
     @property
     def function(self) -> Callable[..., Tensor]:
-        return getattr(self.module, self.definition.snake)
+        return self._chosen(self.definition.snake)
 
     def of(self, kind: str) -> Callable:
-        return getattr(self.module, f"{self.definition.snake}_{kind}")
+        return self._chosen(f"{self.definition.snake}_{kind}")
+
+    def _chosen(self, name: str) -> Callable:
+        """A function of the module, which is told the reduction unless it is passed."""
+        function = getattr(self.module, name)
+
+        @wraps(function)
+        def called(*args, **kwargs):
+            passed = signature(function).bind_partial(*args, **kwargs).arguments
+            return function(*args, **kwargs, **({} if REDUCTION in passed else self.chosen))
+
+        return called if self.chosen else function
 
     def through_atoms(self, *args, **kwargs) -> Tensor:
         """The output, by the statements in plain torch."""
@@ -104,4 +129,8 @@ class Emitted:
         }
 
 
-EVERYTHING = tuple(Emitted(forward.definition) for forward in list_forwards())
+EVERYTHING = tuple(
+    Emitted(reduced(forward.definition, word))
+    for forward in list_forwards()
+    for word in words_of(forward.definition) or (None,)
+)

@@ -17,7 +17,7 @@ from generated.softmax import softmax_backward, softmax_forward
 
 SEVERAL = [e for e in EVERYTHING if len(e.inputs) > 1]
 PLAIN = [e for e in EVERYTHING if hasattr(e.module, "_plain_forward")]
-OPTIONS = {e.definition.snake for e in EVERYTHING if without_options(e.definition) is not None}
+OPTIONS = {str(e) for e in EVERYTHING if without_options(e.definition) is not None}
 
 
 def upstream_of(output):

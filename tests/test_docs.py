@@ -30,7 +30,8 @@ from documentation import (
 )
 
 from codegen.cli import gradform
-from codegen.driver import emitted, generate
+from codegen.driver import generate
+from codegen.qualities import emitted
 from codegen.quality import Moves
 from derive import forward_from
 

@@ -61,7 +61,8 @@ def test_every_function_refuses_what_is_outside_by_name_value_and_domain(emitted
     for demand in emitted.definition.demands:
         name = str(demand.expression)
         for number in outside(demand.domain, sizes):
-            wrong = rf"^{emitted}: {name} must be {demand.domain}, got {re.escape(str(number))}\b"
+            wrong = rf"{name} must be {demand.domain}, got {re.escape(str(number))}\b"
+            wrong = f"^{emitted.snake}: {wrong}"
             for function in (emitted.function, emitted.of("forward"), emitted.of("atoms")):
                 with pytest.raises(ValueError, match=wrong):
                     function(**{**drawn, name: number})
@@ -80,7 +81,8 @@ def test_a_scalar_is_a_number_and_no_tensor(emitted):
     for t, default in emitted.definition.scalars:
         for wrong in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True), "1", 1j, [1.0]):
             kind = type(wrong).__name__
-            with pytest.raises(TypeError, match=f"^{emitted}: {t} must be a number, got {kind}"):
+            said = f"^{emitted.snake}: {t} must be a number, got {kind}"
+            with pytest.raises(TypeError, match=said):
                 emitted.function(**drawn, **{t.name: wrong})
         if isinstance(default, (int, float)):
             expected = emitted.function(**drawn, **{t.name: float(numpy.float32(default))})

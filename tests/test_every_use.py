@@ -10,8 +10,8 @@ from generating import forward_file, module_from
 
 from codegen import driver
 from codegen.targets import WrongUse, targets
-from codegen.targets.torch.check import load
 from codegen.targets.torch.every_use import check_every_use
+from codegen.targets.torch.loading import load
 from derive import forward_from
 
 FIRST_LINE = '    """A forward of the tests."""\n'

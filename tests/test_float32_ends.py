@@ -9,7 +9,7 @@ import torch
 from generating import forward_file, generated
 
 from codegen.cli import gradform
-from codegen.driver import emitted
+from codegen.qualities import emitted
 from codegen.report import report
 from codegen.targets.torch.extremes import extremes
 

@@ -64,7 +64,8 @@ def test_inputs_of_two_formats_are_refused(emitted):
                 for name, tensor in drawn.items()
             }
             for function in (emitted.function, emitted.of("forward"), emitted.of("atoms")):
-                with pytest.raises(TypeError, match=rf"^{emitted}: .*convert (one of them|it)"):
+                said = rf"^{emitted.snake}: .*convert (one of them|it)"
+                with pytest.raises(TypeError, match=said):
                     function(**mixed)
 
 

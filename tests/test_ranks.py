@@ -30,8 +30,6 @@ SPLIT = {
     "masked_softmax": "C",
     "softmax_nll": "C",
     "cross_entropy": "C",
-    "cross_entropy_none": "C",
-    "cross_entropy_sum": "C",
     "cross_entropy_z_loss": "C",
     "cross_entropy_softcap": "C",
     "cross_entropy_probabilities": "C",

@@ -10,7 +10,8 @@ from generating import forward_file
 import codegen
 from codegen.cache import FOLDER, VARIABLE
 from codegen.cli import gradform, main
-from codegen.driver import emitted, generate
+from codegen.driver import generate
+from codegen.qualities import emitted
 from codegen.quality import Moves
 from codegen.report import FILE, measured_in, report
 from derive import forward_from

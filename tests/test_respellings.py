@@ -9,7 +9,7 @@ from derive.notation.library import forward_from
 
 SECONDS = 60
 FORWARDS = ("sigmoid", "softmax", "log_softmax", "logsumexp", "l2_normalize", "rms_norm")
-MORE = ("silu", "masked_softmax", "layer_norm", "softmax_nll", "bce_with_logits_none")
+MORE = ("silu", "masked_softmax", "layer_norm", "softmax_nll", "bce_with_logits")
 # What is dearer than it might be: safe and proved all the same.
 DEARER = {
     ("log_softmax", "all named"),

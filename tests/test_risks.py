@@ -7,7 +7,7 @@ from generating import forward_file, generated
 from sympy import Ne, Piecewise, exp, log, sqrt
 
 from codegen.cli import gradform
-from codegen.driver import emitted
+from codegen.qualities import emitted
 from codegen.report import report
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close

@@ -43,6 +43,9 @@ def lines_to_differentiate(program: Program) -> Function:
     """The function that may be differentiated line by line, to any order: the forward, which is
     finite where the mathematics is, or the statements where the forward decides otherwise.
     """
+    every = [p for _, p in program.reductions if p.reductions == ()]
+    if any(lines_to_differentiate(p) is not p.forward for p in every):
+        return program.atoms
     statements = {step.name for step in program.atoms.steps}
     own, written = (_decisions(f, statements) for f in (program.forward, program.atoms))
     return program.forward if own <= written else program.atoms

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from codegen.build import Beside
-from codegen.driver import file_of, written
+from codegen.driver import file_of, others_of, written
 from codegen.playground.question import Question
 from codegen.program import Program
 from codegen.quality import Traffic
@@ -15,7 +15,7 @@ from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
 from derive.notation.layout import shape
-from derive.orders import FIRST
+from derive.orders import FIRST, SECOND
 from derive.orders.second import SecondOrder, second_order
 from derive.orders.sections import document_of_second
 from derive.presentation.document import Document, Graph, Section
@@ -106,9 +106,12 @@ def _closed_form(proved: Proved) -> dict[str, object]:
 def _code(forward: type[Forward], proved: Proved, beside: Beside) -> dict[str, object]:
     """The module, what it saves and what it costs; or why there is none."""
     try:
-        program, text = written(forward, proved, beside)
+        others = others_of(forward, order=SECOND if beside.second else FIRST)
+        program, text = written(forward, proved, beside, others=others)
     except QuestionError as error:
         return {"torch": "", "refused": f"{error.problem}. {error.remedy}"}
+    except UnprovedError as error:  # of another reduction
+        return {"torch": "", "refused": f"{error}."}
     target = targets["torch"]
     lines = target.backward_lines(program)
     return {

@@ -16,7 +16,13 @@ from codegen.program.steps import InRange, Refuse, Step
 from codegen.program.values import Value
 from derive.notation.layout import Layout
 
-NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that are no tensors
+NUMBERS = (
+    "scalar",
+    "index",
+    "size",
+    "shape",
+    "reduction",
+)  # the roles of arguments that are no tensors
 
 
 @dataclass(frozen=True)
@@ -26,14 +32,17 @@ class Parameter:
     ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
     it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
     count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
-    ignored), 'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands
-    for).
+    ignored), 'size' (the length of an axis), 'shape' (the dimensions that an `Axes` stands
+    for) or 'reduction' (a word). ``sometimes``: None where the reduction does not need it, and
+    ``varies``: the reduction decides its dimensions.
     """
 
     name: str
     layout: Layout = ()
     role: str = "input"
-    default: float | Value | None = None
+    default: float | Value | str | None = None
+    sometimes: bool = False
+    varies: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -129,7 +138,8 @@ class Program:
     broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``second`` is
     what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
     ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
-    second derivatives, line by line.
+    second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
+    chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
     """
 
     name: str
@@ -157,3 +167,5 @@ class Program:
     second: Second | None = None
     plain: Plain | None = None
     without_second: str = ""
+    reduction: str = ""
+    reductions: tuple[tuple[str, Program], ...] = ()

@@ -37,20 +37,23 @@ class Sharded:
     plain: Sharded | None = None
 
 
-def sharded(program: Program, axes: Sequence[str], way: str = SHARD) -> Sharded:
-    """``way``: over ranks, or in chunks.
+def sharded(
+    program: Program, axes: Sequence[str], way: str = SHARD, reduction: str = ""
+) -> Sharded:
+    """``way``: over ranks, or in chunks. The ``reduction`` stands in the name where it is not the
+    default.
 
     Raises `QuestionError` for an axis that there is not, and for what crosses the parts.
     """
     groups = groups_of(program, axes, way == SHARD)
     forward, backward = known_before(program.forward, program.backward, groups)
     program = replace(program, forward=forward, backward=backward)
-    end = "_".join([way, *(axis.lower() for axis in axes)])
-    title = program.title + "".join([way.capitalize(), *(axis.capitalize() for axis in axes)])
+    words = [*[reduction] * bool(reduction), way, *axes]
+    end, title = "_".join(words).lower(), "".join(word.capitalize() for word in words)
     changed = replace(
         program,
         name=f"{program.name}_{end}",
-        title=title,
+        title=program.title + title,
         ranges=(),  # they are among the checks now, or among the steps
         second=None,
         plain=None,

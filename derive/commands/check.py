@@ -10,6 +10,7 @@ from pathlib import Path
 
 from derive.checking.verdict import Verdict
 from derive.commands.order import add_order, order_of
+from derive.commands.reduction import add_reduction, asked_forward
 from derive.language.errors import QuestionError
 from derive.orders import SECOND
 from derive.orders.check import check
@@ -19,7 +20,8 @@ from derive.running.progress import told
 
 KIB = 1024  # bytes
 
-VALUED = ("--of", "--file", "--let", "--limit", "--order")  # options; what follows is their value
+# Options; what follows is their value.
+VALUED = ("--of", "--file", "--let", "--limit", "--order", "--reduction")
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
 
 EPILOG = """\
@@ -61,6 +63,7 @@ def check_command(
         help="what a name of yours is called in the forward; may be repeated",
     )
     add_order(parser, "a formula for", SECOND)
+    add_reduction(parser)
     parser.add_argument("--json", action="store_true", help="answer for programs")
     add_limit(parser, "to decide, in every shape that is tried together")
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -88,7 +91,7 @@ def _check(options: argparse.Namespace) -> int:
         text, source = _text(options)
         with told() as tell, limited(limit):
             verdict = check(
-                options.name,
+                asked_forward(options) if options.reduction else options.name,
                 text,
                 options.of,
                 _names(options.let),

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from derive.notation.definition import IGNORE_INDEX
+from derive.notation.definition import IGNORE_INDEX, REDUCTION
 from derive.notation.library import list_forwards
 from derive.running.command import DONE, guarded
 
@@ -33,9 +33,9 @@ def _list() -> int:
         definition = forward.definition
         names = [t.name for t in definition.arguments]
         names += [name for name, _ in definition.size_arguments]
-        names += [t.name for t, _ in definition.scalars] + [IGNORE_INDEX] * bool(
-            definition.ignoring
-        )
+        names += [t.name for t, _ in definition.scalars]
+        names += [IGNORE_INDEX] * bool(definition.ignoring)
+        names += [REDUCTION] * bool(definition.reductions)
         about = " ".join(definition.doc.split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
         print(f"{definition.snake:{width}}  {', '.join(names)} -> {definition.output}   {about}")
     return DONE

@@ -10,10 +10,11 @@ from pathlib import Path
 from rich.console import Console
 
 from derive.commands.order import add_order, order_of
+from derive.commands.reduction import add_reduction, asked_forward
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UndecidedError
 from derive.notation.forward import Forward
-from derive.notation.library import files_read, forward_from, forwards_from, list_forwards
+from derive.notation.library import files_read, forwards_from, list_forwards
 from derive.orders import FIRST, THIRD
 from derive.orders.second import second_order
 from derive.orders.sections import document_of_second, document_of_third
@@ -46,6 +47,7 @@ def show_command(
     parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
     parser.add_argument("--of", metavar="INPUT", help="the gradient of this input alone")
     add_order(parser, "the derivation of", THIRD)
+    add_reduction(parser)
     parser.add_argument("--chain", action="store_true", help="the forward and the chain alone")
     parser.add_argument(
         "--small-batch", type=int, default=3, metavar="N", help="entries of the first axis (3)"
@@ -104,7 +106,7 @@ def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
             f"--of {options.of}: a third order is shown as a whole",
             "leave it out, or take --order 2",
         )
-    forward = forward_from(options.name)
+    forward = asked_forward(options)
     if options.output is not None:
         refuse([options.output], FILE_REMEDY, files_read(), options.force)
     document, code = _found(forward, options, lines_of)

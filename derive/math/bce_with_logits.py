@@ -2,13 +2,13 @@
 
 from sympy import log
 
-from derive import Axes, Axis, Forward, Given, Input, Sum
+from derive import Axes, Axis, Forward, Given, Input, Reduced
 from derive.math.sigmoid import Sigmoid
 
 N, C = Axes("N"), Axis("C")
 
 
-class BCEWithLogitsNone(Forward):
+class BCEWithLogits(Forward):
     """The cross entropy of the sigmoid of every logit, relative to its target between 0 and 1.
 
     Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90; the log
@@ -23,33 +23,4 @@ class BCEWithLogitsNone(Forward):
     probs = Sigmoid(logits)
     likelihood = pos_weight * target * log(probs) + (1 - target) * log(1 - probs)
     losses = -weight * likelihood
-
-
-class BCEWithLogitsSum(Forward):
-    """The sum over all logits.
-
-    Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90.
-    """
-
-    logits = Input(N, C)
-    target = Input(N, C)
-    weight = Given(N, C, default=1, broadcast=True)
-    pos_weight = Given(C, default=1)
-
-    losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
-    loss = Sum(losses, N, C)
-
-
-class BCEWithLogits(Forward):
-    """The mean over all logits.
-
-    Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90.
-    """
-
-    logits = Input(N, C)
-    target = Input(N, C)
-    weight = Given(N, C, default=1, broadcast=True)
-    pos_weight = Given(C, default=1)
-
-    losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
-    loss = Sum(losses, N, C) / (N * C)
+    loss = Reduced(losses, mean=N * C)

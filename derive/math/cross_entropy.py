@@ -2,12 +2,12 @@
 
 from sympy import Ne, Piecewise, exp, log, tanh
 
-from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Scalar, Sum
+from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Reduced, Scalar, Sum
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 
 
-class CrossEntropyNone(Forward):
+class CrossEntropy(Forward):
     """The cross entropy of every row: of the softmax of its logits, relative to its label.
 
     Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31; the smoothed
@@ -30,37 +30,7 @@ class CrossEntropyNone(Forward):
         (0, True),
     )
     losses = (label_smoothing - 1) * picked - smoothing
-
-
-class CrossEntropySum(Forward):
-    """The sum over all rows.
-
-    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
-    """
-
-    logits = Input(N, C, S)
-    labels = Label(N, S, ignored=-100)
-    weight = Given(C, default=1)
-    label_smoothing = Scalar(0, at_least=0, at_most=1)
-
-    losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
-    loss = Sum(losses, N, S)
-
-
-class CrossEntropy(Forward):
-    """The mean over all rows, each counted with the weight of its label.
-
-    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
-    """
-
-    logits = Input(N, C, S)
-    labels = Label(N, S, ignored=-100)
-    weight = Given(C, default=1)
-    label_smoothing = Scalar(0, at_least=0, at_most=1)
-
-    losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
-    counted = Sum(OneHot(labels, C) * weight, C)
-    loss = Sum(losses, N, S) / Sum(counted, N, S)
+    loss = Reduced(losses, mean=Sum(counted, N, S))
 
 
 class CrossEntropyZLoss(Forward):
@@ -99,11 +69,11 @@ class CrossEntropySoftcap(Forward):
     loss = CrossEntropy(capped, labels, weight, label_smoothing)
 
 
-class CrossEntropyProbabilitiesNone(Forward):
+class CrossEntropyProbabilities(Forward):
     """The cross entropy of every row, relative to a probability for each of its classes.
 
     Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51; smoothed and
-    weighted as `CrossEntropyNone`.
+    weighted as `CrossEntropy`.
     """
 
     logits = Input(N, C, S)
@@ -115,33 +85,4 @@ class CrossEntropyProbabilitiesNone(Forward):
     logprobs = log(probs)
     smoothed = (1 - label_smoothing) * target + label_smoothing / C
     losses = -Sum(smoothed * weight * logprobs, C)
-
-
-class CrossEntropyProbabilitiesSum(Forward):
-    """The sum over all rows.
-
-    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
-    """
-
-    logits = Input(N, C, S)
-    target = Input(N, C, S)
-    weight = Given(C, default=1)
-    label_smoothing = Scalar(0, at_least=0, at_most=1)
-
-    losses = CrossEntropyProbabilitiesNone(logits, target, weight, label_smoothing)
-    loss = Sum(losses, N, S)
-
-
-class CrossEntropyProbabilities(Forward):
-    """The mean over all rows, each counted alike.
-
-    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
-    """
-
-    logits = Input(N, C, S)
-    target = Input(N, C, S)
-    weight = Given(C, default=1)
-    label_smoothing = Scalar(0, at_least=0, at_most=1)
-
-    losses = CrossEntropyProbabilitiesNone(logits, target, weight, label_smoothing)
-    loss = Sum(losses, N, S) / (N * S)
+    loss = Reduced(losses, mean=N * S)

@@ -2,12 +2,12 @@
 
 from sympy import Piecewise
 
-from derive import Axes, Forward, Given, Input, Sum
+from derive import Axes, Forward, Given, Input, Reduced
 
 N = Axes("N")
 
 
-class HingeNone(Forward):
+class Hinge(Forward):
     """How far every score is from the right side of its margin; targets are 1 and -1.
 
     Source: Cortes and Vapnik (1995), "Support-vector networks", equation 23. Of the subgradients
@@ -19,31 +19,4 @@ class HingeNone(Forward):
 
     missing = 1 - target * x
     losses = Piecewise((0, missing <= 0), (missing, True))
-
-
-class HingeSum(Forward):
-    """The sum over all scores.
-
-    Source: Cortes and Vapnik (1995), "Support-vector networks", equation 23. Of the subgradients
-    at the kink the one that torch takes for a relu: 0.
-    """
-
-    x = Input(N)
-    target = Given(N)
-
-    losses = HingeNone(x, target)
-    loss = Sum(losses, N)
-
-
-class Hinge(Forward):
-    """The mean over all scores.
-
-    Source: Cortes and Vapnik (1995), "Support-vector networks", equation 23. Of the subgradients
-    at the kink the one that torch takes for a relu: 0.
-    """
-
-    x = Input(N)
-    target = Given(N)
-
-    losses = HingeNone(x, target)
-    loss = Sum(losses, N) / N
+    loss = Reduced(losses, mean=N)

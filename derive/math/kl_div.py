@@ -2,112 +2,36 @@
 
 from sympy import Eq, Piecewise, exp, log
 
-from derive import Axes, Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Reduced
 
-N, D = Axes("N"), Axes("D")
-B = Axis("B")
-
-
-class KLDivNone(Forward):
-    """The divergence entry by entry, before anything is summed.
-
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4, of log
-    probabilities ``x``. A target of 0 adds nothing, since t*log(t) goes to 0 with t; the gradient
-    of that product, which has no limit there, is taken as 0.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    information = Piecewise((0, Eq(target, 0)), (target * log(target), True))
-    losses = information - target * x
-
-
-class KLDivSum(Forward):
-    """The sum over all entries.
-
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = KLDivNone(x, target)
-    loss = Sum(losses, N)
+B, D = Axis("B"), Axes("D")
 
 
 class KLDiv(Forward):
-    """The mean over all entries, as torch defines it: not the divergence, which is the sum.
+    """The divergence entry by entry; it is their sum, and torch's mean over all entries is not.
 
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = KLDivNone(x, target)
-    loss = Sum(losses, N) / N
-
-
-class KLDivBatchmean(Forward):
-    """The mean over the batch of the divergence of every distribution.
-
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
+    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4, of log
+    probabilities ``x``; "batchmean" is the mean over the distributions. A target of 0 adds nothing,
+    since t*log(t) goes to 0 with t; the gradient of that product, which has no limit there, is
+    taken as 0.
     """
 
     x = Input(B, D)
     target = Input(B, D)
 
-    losses = KLDivNone(x, target)
-    loss = Sum(losses, B, D) / B
+    information = Piecewise((0, Eq(target, 0)), (target * log(target), True))
+    losses = information - target * x
+    loss = Reduced(losses, mean=B * D, batchmean=B)
 
 
-class KLDivLogTargetNone(Forward):
+class KLDivLogTarget(Forward):
     """The same entry by entry, from a target given by its logarithm.
 
     Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
     """
 
-    x = Input(N)
-    target = Input(N)
-
-    losses = exp(target) * (target - x)
-
-
-class KLDivLogTargetSum(Forward):
-    """The sum over all entries, from a target given by its logarithm.
-
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = KLDivLogTargetNone(x, target)
-    loss = Sum(losses, N)
-
-
-class KLDivLogTarget(Forward):
-    """The mean over all entries, from a target given by its logarithm.
-
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = KLDivLogTargetNone(x, target)
-    loss = Sum(losses, N) / N
-
-
-class KLDivLogTargetBatchmean(Forward):
-    """The mean over the batch, from a target given by its logarithm.
-
-    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
-    """
-
     x = Input(B, D)
     target = Input(B, D)
 
-    losses = KLDivLogTargetNone(x, target)
-    loss = Sum(losses, B, D) / B
+    losses = exp(target) * (target - x)
+    loss = Reduced(losses, mean=B * D, batchmean=B)

@@ -2,12 +2,12 @@
 
 from sympy import Abs
 
-from derive import Axes, Forward, Input, Sum
+from derive import Axes, Forward, Input, Reduced
 
 N = Axes("N")
 
 
-class L1None(Forward):
+class L1(Forward):
     """The absolute difference of every entry to its target.
 
     Source: Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning",
@@ -18,31 +18,4 @@ class L1None(Forward):
     target = Input(N)
 
     losses = Abs(x - target)
-
-
-class L1Sum(Forward):
-    """The sum of all absolute differences.
-
-    Source: Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning",
-    equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = L1None(x, target)
-    loss = Sum(losses, N)
-
-
-class L1(Forward):
-    """The mean of all absolute differences.
-
-    Source: Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning",
-    equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = L1None(x, target)
-    loss = Sum(losses, N) / N
+    loss = Reduced(losses, mean=N)

@@ -2,12 +2,12 @@
 
 from sympy import cosh, log
 
-from derive import Axes, Forward, Input, Sum
+from derive import Axes, Forward, Input, Reduced
 
 N = Axes("N")
 
 
-class LogCoshNone(Forward):
+class LogCosh(Forward):
     """A parabola where the difference to the target is small, its absolute value where it is large.
 
     Source: Green (1990), "Bayesian reconstructions from emission tomography data using a modified
@@ -19,31 +19,4 @@ class LogCoshNone(Forward):
 
     error = x - target
     losses = log(cosh(error))
-
-
-class LogCoshSum(Forward):
-    """The sum over all entries.
-
-    Source: Green (1990), "Bayesian reconstructions from emission tomography data using a modified
-    EM algorithm", equation 9.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = LogCoshNone(x, target)
-    loss = Sum(losses, N)
-
-
-class LogCosh(Forward):
-    """The mean over all entries.
-
-    Source: Green (1990), "Bayesian reconstructions from emission tomography data using a modified
-    EM algorithm", equation 9.
-    """
-
-    x = Input(N)
-    target = Input(N)
-
-    losses = LogCoshNone(x, target)
-    loss = Sum(losses, N) / N
+    loss = Reduced(losses, mean=N)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from sympy import Expr
@@ -31,7 +30,10 @@ from derive.language.symbols import (
 )
 from derive.notation.composition import PendingBlock, placed_block
 from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
+from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.notation.reduced import Reduced
+from derive.notation.reduced_output import check_not_reduced, state_reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
     UNDEFINED,
@@ -43,26 +45,6 @@ from derive.notation.statements import (
 )
 from derive.source.class_reading import ClassReading
 from derive.source.typed_numbers import note_bodies
-
-
-@dataclass(frozen=True)
-class Vanished:
-    """The names that the statement ``name`` is written with, and does not depend on."""
-
-    name: str
-    of: tuple[str, ...]
-    place: Place
-
-
-@dataclass(frozen=True)
-class Widened:
-    """The statement ``name`` has numbers where its line has none: that needs the ``conditions``."""
-
-    name: str
-    value: Expr
-    conditions: tuple[str, ...]
-    place: Place
-
 
 PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
 
@@ -90,6 +72,7 @@ class ClassBody(dict):
         self.tensors: dict[str, Tensor] = {}
         self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
+        self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
@@ -142,8 +125,11 @@ class ClassBody(dict):
         if name in self.places:
             self.claim(name, place)
         self._check_no_axis(name, value)
+        check_not_reduced(self, name)
         if isinstance(value, Declaration):
             return self.declare(name, value, place)
+        if isinstance(value, Reduced):
+            return state_reduced(self, name, value, place)
         if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
@@ -237,6 +223,15 @@ class ClassBody(dict):
 
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
+        tensor, expression = self.stated(name, value)
+        self.claim(name, place)
+        self.statements.append(Statement(tensor, expression, place, block))
+        self.nested[name] = nesting(expression, self.nested)
+        self.tensors[name] = tensor
+        return tensor
+
+    def stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
+        """What the line ``name = value`` states."""
         checked_name(name, "a tensor")
         value = in_notation(value)
         check_numbers(value, name)
@@ -247,14 +242,8 @@ class ClassBody(dict):
         twins = twins_in(expressions)
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
-        self.claim(name, place)
-        value = comparing(value, self.nested)
-        expression = with_sizes(without_marks(value), twins)
-        tensor = Tensor(name, axes, role="statement", **known_signs(expression))
-        self.statements.append(Statement(tensor, expression, place, block))
-        self.nested[name] = nesting(expression, self.nested)
-        self.tensors[name] = tensor
-        return tensor
+        expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
+        return Tensor(name, axes, role="statement", **known_signs(expression)), expression
 
     def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
         """The name here of an axis that a callee made for itself: its own, unless something else

@@ -26,6 +26,8 @@ from derive.language.names import unused
 from derive.language.nodes import ArrayNode
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant
 from derive.notation.call_arguments import bound, bound_axes
+from derive.notation.definition import REDUCTION
+from derive.notation.reduced import as_block
 from derive.notation.splicing import spliced, taken_along, the_one
 
 
@@ -59,9 +61,14 @@ _calls = 0
 
 
 def block_call(forward, args, kwargs) -> PendingBlock:
-    """``BatchNorm(x, gain, bias, eps=1e-5)``: binds arguments and axes, by position."""
+    """``BatchNorm(x, gain, bias, eps=1e-5)``: binds arguments and axes, by position, and takes the
+    reduction by name.
+    """
     global _calls
-    definition = forward.definition
+    reduction = kwargs.get(REDUCTION) if forward.definition.reductions else None
+    definition = as_block(forward.definition, reduction)
+    if forward.definition.reductions:
+        kwargs = {name: value for name, value in kwargs.items() if name != REDUCTION}
     arguments = bound(definition, args, kwargs)
     sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
     axes = bound_axes(definition, arguments, sizes)

@@ -20,6 +20,7 @@ from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.made_axes import known_sizes
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
+REDUCTION, NONE, SUM = "reduction", "none", "sum"  # as torch calls it, and what is always there
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Definition:
     may be left out, with the number that they then are everywhere. ``ignoring`` are the labels that
     may be ignored; what says where they are is an input that nobody passes. ``broadcast`` are the
     names of the inputs that are broadcast to their axes, ``demands`` what the scalars have to be.
+    Where the caller chooses how the output is reduced, ``reductions`` has its statement for each of
+    the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     """
 
     name: str
@@ -81,6 +84,8 @@ class Definition:
     broadcast: tuple[str, ...] = ()
     demands: tuple[Demand, ...] = ()
     kept: frozenset[str] | None = None
+    reductions: tuple[tuple[str, Statement], ...] = ()
+    reduction: str = ""
 
     @property
     def snake(self) -> str:

@@ -25,6 +25,7 @@ from derive.notation.composition import block_call
 from derive.notation.definition import Definition, snake_case
 from derive.notation.influence import warn_of_no_influence, warn_of_wider_domains
 from derive.notation.made_axes import flattened_in, twins_in
+from derive.notation.reduced import reduced
 
 LONGEST_NAME = 100  # letters: file systems hold 255 bytes, and endings are added
 OF_FOLDER = ("kernels", "use")  # what a folder of modules has beside them
@@ -83,13 +84,19 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     warn_of_no_influence(body)
     warn_of_wider_domains(body)
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
+    *before, last = body.statements
+    outputs = {
+        word: without_prefixes([*before, s], taken, order)
+        for word, s in (body.reductions or {"": last}).items()
+    }
+    default = next(iter(outputs))
     return Definition(
         name,
         doc,
         place,
         tuple(body.inputs),
         tuple(body.scalars),
-        without_prefixes(body.statements, taken, order),
+        outputs[default],
         tuple(order),
         tuple(twins.items()),
         tuple(flattened.items()),
@@ -98,6 +105,8 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         tuple(body.sizes),
         tuple(body.broadcast),
         tuple(body.demands),
+        reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
+        reduction=default,
     )
 
 
@@ -132,6 +141,19 @@ def _class_place(body: ClassBody) -> Place:
 
 def _paragraph(doc: str | None) -> str:
     return inspect.cleandoc(doc) if doc else ""
+
+
+def reduced_forward(forward: type[Forward], word: str | None) -> type[Forward]:
+    """``forward`` where ``word`` is passed as its reduction; as it is, for None.
+
+    Raises `QuestionError` where there is no such word.
+    """
+    definition = reduced(forward.definition, word)
+    if definition is forward.definition:
+        return forward
+    found = type.__new__(ForwardMeta, forward.__name__, (Forward,), {})
+    found.definition = definition
+    return found
 
 
 class Forward(metaclass=ForwardMeta):

@@ -56,6 +56,7 @@ def without_options(definition: Definition) -> Definition | None:
         ignoring=(),
         broadcast=tuple(name for name in definition.broadcast if name not in left_out),
         demands=demands,
+        reductions=(),
     )
 
 

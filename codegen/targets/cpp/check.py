@@ -18,6 +18,7 @@ from torch import Tensor
 from codegen.program import Program
 from codegen.targets.cpp.training import batch_axis
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_difference_of
+from codegen.targets.torch.loading import every_reduction, of_program
 from codegen.targets.torch.target import RUNTIME, runtime
 from codegen.writing import ENDS
 from derive.language.errors import QuestionError, UnprovedError
@@ -48,13 +49,17 @@ class Beside:
             _build(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
             called = _counting(wrapper)
+            apart = dict.fromkeys(FORMATS, 0.0)
+            difference = 0.0
+            every = every_reduction(definition, program)
+            ways = [(of_program(module, each), own, each) for own, each in every]
             with kernels.use("cpp"):
-                difference = largest_difference_of(module, definition, program)
+                for way in ways:
+                    difference = max(difference, largest_difference_of(*way))
                 if not difference <= FORMATS[torch.float32]:
                     return difference
-                apart = dict.fromkeys(FORMATS, 0.0)
-                for seed in range(DRAWN):
-                    found = _from_lines(module, kernels, definition, program, seed)
+                for seed, way in product(range(DRAWN), ways):
+                    found = _from_lines(kernels, *way, seed)
                     apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
                     if called == set(wrapper._run.__self__.counts):
                         break
@@ -128,7 +133,7 @@ def _counting(wrapper: ModuleType) -> set[str]:
 
 
 def _from_lines(
-    module, kernels, definition: Definition, program: Program, seed: int
+    kernels, module, definition: Definition, program: Program, seed: int
 ) -> dict[torch.dtype, float]:
     """How far kernels are from the lines that they stand for (`_beyond`), by the format: the output
     and every choice of gradients, with and without options.

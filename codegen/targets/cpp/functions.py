@@ -56,35 +56,45 @@ class Written:
     replaced: list[str] = field(default_factory=list)
     at_once: list[AtOnce] = field(default_factory=list)
     lean: list[Pairs] = field(default_factory=list)
+    chosen: list[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=list)
 
 
 def functions_of(program: Program) -> Written:
     """Raises `QuestionError` for what no loop computes."""
     written, page = Written(), Page(program)
-    parts, pair = _pair_written(written, page, program, "", program)
-    plain, plain_pair = [], "None"
+    pair, plain = pair_written(written, page, program, "", program), ([], "None")
     if program.plain is not None:
         shorter = page.plain.program
-        plain, plain_pair = _pair_written(written, page.plain, shorter, "_plain", program)
-    name, test = "function", page.takes_plain() or "False"
-    inputs = ", ".join(p.name for p in program.forward.parameters)
-    if parts or plain:
-        texts = (tuple(f"{w.wanted}: {w.name}" for w in found) for found in (parts, plain))
-        written.at_once.append(AtOnce(name, inputs, test, *texts))
-        written.replaced.append(name)
-    elif {pair, plain_pair} != {"None"}:
-        written.lean.append(Pairs(name, inputs, test, pair, plain_pair))
-        written.replaced.append(name)
+        plain = pair_written(written, page.plain, shorter, "_plain", program)
+    if called_at(written, "function", page, pair, plain):
+        written.replaced.append("function")
     return written
 
 
-def _pair_written(
+Called = tuple[list[Wrapper], str]  # what computes a loss at once, and the pair that keeps less
+
+
+def called_at(written: Written, name: str, page: Page, pair: Called, plain: Called) -> bool:
+    """Whether something stands in the place of the differentiable function, under that ``name``."""
+    test = page.takes_plain() or "False"
+    inputs = ", ".join(p.name for p in page.program.forward.parameters)
+    if pair[0] or plain[0]:
+        texts = (tuple(f"{w.wanted}: {w.name}" for w in found) for found, _ in (pair, plain))
+        written.at_once.append(AtOnce(name, inputs, test, *texts))
+    elif {pair[1], plain[1]} != {"None"}:
+        written.lean.append(Pairs(name, inputs, test, pair[1], plain[1]))
+    else:
+        return False
+    return True
+
+
+def pair_written(
     written: Written, page: Page, pair: Program, prefix: str, program: Program
-) -> tuple[list[Wrapper], str]:
+) -> Called:
     """The functions of one pair. Those that compute a loss at once are returned, and the names of
     the pair that keeps less; with such a pair there are no parts of the other backward.
     """
-    writer = Wrappers(page, pair)
+    writer = Wrappers(page, pair, chosen=prefix not in ("", "_plain"))
     forward = _loops(pair, pair.forward, f"{prefix}_forward", flat(pair, pair.forward))
     name, results = f"{prefix}_backward", pair.backward.results
     at_once = [*_at_once_found(writer, prefix, program)]
@@ -93,7 +103,7 @@ def _pair_written(
     some = subsets(pair.backward.results) if guarded else []
     left_out = pair.backward.results if some else ()
     backward = _loops(pair, pair.backward, name, flat(pair, pair.backward), left_out)
-    if keeping_less is not None and prefix:  # nothing else calls these
+    if keeping_less is not None and prefix.endswith("_plain"):  # nothing else calls these
         forward = backward = None
     if forward is not None:
         returned = pair.forward.results if prefix else ()

@@ -14,8 +14,9 @@ import jinja2
 from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
-from codegen.targets.cpp.functions import Written, functions_of
+from codegen.targets.cpp.functions import Written
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.reduced import functions_of_all
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 USED = {"math.": "import math", "torch.": "import torch"}  # by what a text holds
 CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
-OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
+OWN = {"_run", "_done", "_given", "_found", "_of", "_usable"}  # names of a module of kernels
 # What all kernels share, by the names of the files beside them.
 RUNTIME = {
     "__init__.py": "choosing.py",
@@ -68,7 +69,7 @@ class CppTarget:
 
         Raises `QuestionError` for what no loop computes.
         """
-        written, step = functions_of(program), training_of(program)
+        written, step = functions_of_all(program), training_of(program)
         kernels, wrappers = written.kernels, written.wrappers
         if not kernels:
             return ()
@@ -80,7 +81,7 @@ class CppTarget:
         body = "\n".join(line for w in wrappers for line in (w.signature, *w.lines, w.returned))
         body += "".join(each.takes_plain for each in (*written.at_once, *written.lean))
         borrowed = sorted({*CALLED.findall(body)} - OWN - {w.name for w in wrappers})
-        classes = sorted({*re.findall(r"^return ([A-Z]\w*)\(", body, re.M)})
+        classes = sorted({*re.findall(r"^ *return ([A-Z]\w*)\(", body, re.M)})
         text = self._printed(
             "wrapper.py.jinja",
             header=lines,
@@ -88,8 +89,10 @@ class CppTarget:
             title=program.title,
             imports=_imports(name, body, written, bool(step)),
             replaced=_tuple([f'"{name}"' for name in written.replaced]),
+            tests=_tests(written),
             at_once=written.at_once,
             lean=written.lean,
+            chosen=written.chosen,
             counts=[_counts(kernel) for kernel in kernels],
             digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
@@ -114,12 +117,23 @@ class CppTarget:
         return self.environment.get_template(template).render(**values)
 
 
+def _tests(written: Written) -> list[str]:
+    """The function that says whether nothing optional is passed, once for all that ask it."""
+    found = (
+        wrapped("def _takes_plain", [each.arguments], " -> bool:")
+        + f"\n    return {each.takes_plain}"
+        for each in (*written.at_once, *written.lean)
+    )
+    return list(dict.fromkeys(found))
+
+
 def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
     """The lines of a module of kernels, with the text ``body``, that import what it names."""
     found = ["from pathlib import Path as _Path"] * step
     found += [line for part, line in USED.items() if part in body]
     found += [""] * bool(found) + [f"from .. import {name} as _module"]
     found += ["from . import AtOnce as _AtOnce"] * bool(written.at_once)
+    found += ["from . import ByReduction as _ByReduction"] * bool(written.chosen)
     found += ["from . import KeepingLess as _KeepingLess"] * bool(written.lean)
     found += ["from . import Kernels, Original", "from . import usable as _usable"]
     if step:

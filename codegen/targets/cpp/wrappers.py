@@ -49,10 +49,12 @@ class Loops:
 
 
 class Wrappers:
-    """Writes the wrappers of one pair of forward and backward."""
+    """Writes the wrappers of one pair of forward and backward. Of one that is ``chosen`` by a word
+    they return None where no kernel can compute.
+    """
 
-    def __init__(self, page: Page, program: Program):
-        self.page, self.program = page, program
+    def __init__(self, page: Page, program: Program, chosen: bool = False):
+        self.page, self.program, self.chosen = page, program, chosen
         self.codes = dict(program.sizes)
 
     def wrapper(
@@ -68,24 +70,27 @@ class Wrappers:
         lines = [
             f"if not _usable({tensors}):",
             f"    {wrapped(f'return _of.{name}', arguments, indent=INSIDE)}",
-        ]
+        ] * (not self.chosen)
         for condition, part in parts.items():
-            lines += [
-                f"if {condition}:",
-                f"    {wrapped(f'return {part}', arguments, indent=INSIDE)}",
-            ]
-        instead = f"return _of.{name}(*_given)"
+            call = wrapped(f"return {part}", arguments, indent=INSIDE)
+            elsewhere = self.chosen and part.startswith("_of.")
+            lines += [f"if {condition}:", f"    {'return None' if elsewhere else call}"]
+        instead = self.instead(f"_of.{name}")
         lines += _Body(self, loops, instead, arguments).lines()
         core = self.page.core(function, name, needs, returned)
         last = self.returned(loops, returned or function.results, not returned)
         return Wrapper(name, core.signature, tuple(lines), last)
+
+    def instead(self, function: str) -> str:
+        """What is done where a kernel refuses its arguments."""
+        return "return None" if self.chosen else f"return {function}(*_given)"
 
     def part(self, loops: Loops, name: str, results: Sequence[str], plain: bool) -> Wrapper:
         """Of a backward, for some of its gradients; the others of ``results`` are None."""
         function = loops.function
         arguments = [*(p.name for p in function.parameters), self.page.needs]
         whole = f"_of.{name.partition('_of_')[0]}"
-        lines = _Body(self, loops, f"return {whole}(*_given)", arguments).lines()
+        lines = _Body(self, loops, self.instead(whole), arguments).lines()
         shown = [r if r in function.results else "None" for r in results]
         signature = wrapped(f"def {name}", arguments, ":")
         return Wrapper(name, signature, tuple(lines), self.returned(loops, shown, not plain))

@@ -152,6 +152,14 @@ class Arguments:
             kind = type(value).__name__
             raise TypeError(f"{self.name}: {name} must be a whole number, got {kind}") from None
 
+    def one_of(self, name: str, word, *words: str) -> None:
+        """ValueError for a word that is none of the ``words``."""
+        if word not in words:
+            *others, last = map(repr, words)
+            raise ValueError(
+                f"{self.name}: {name} must be {', '.join(others)} or {last}, got {word!r}"
+            )
+
     def shape(self, name: str, shape) -> tuple[int, ...]:
         """TypeError for what is no shape."""
         if not isinstance(shape, tuple):
@@ -198,9 +206,9 @@ def merged(first: int, last: int, *tensors: Tensor | None) -> list:
     return found
 
 
-def restored(tensor: Tensor, place: int, sizes: Sequence[int]) -> Tensor:
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
+def restored(tensor: Tensor | None, place: int, sizes: Sequence[int]) -> Tensor | None:
+    """The dimension at ``place`` as the several that it stands for; None as it is."""
+    if len(sizes) == 1 or tensor is None:
         return tensor
     return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
 

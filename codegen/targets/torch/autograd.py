@@ -30,7 +30,10 @@ class Autograd(Pairs):
             "optional": [
                 p.name for p in forward.parameters if p.role == "input" and p.default is not None
             ],
-            "views": [name for name in dict.fromkeys(views) if name in seen],
+            "views": [
+                *(name for name in dict.fromkeys(views) if name in seen),
+                *[forward.results[0]] * bool(seen.intersection(self.entries_of_all)),
+            ],
             "made": [p.name for p in forward.parameters if p.name in made],
         }
         functions = [in_tuple(pair.functions_of(name)) for pair, name in self._named_pairs()]
@@ -43,6 +46,11 @@ class Autograd(Pairs):
             items.append(f"again={in_tuple(again)}")
         items += ["by_lines=True"] * self.by_lines
         return wrapped("_pair = _runtime.Pair", items)
+
+    @property
+    def entries_of_all(self) -> set[str]:
+        """What is the output by another name, in any pair."""
+        return set().union(*(pair.entries for pair in self.pairs))
 
     def _named_pairs(self) -> list[tuple[Pairs, str]]:
         return list(zip(self.pairs, ("", "_plain"), strict=False))

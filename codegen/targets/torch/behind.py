@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from codegen.program import NUMBERS, Second
-from codegen.targets.torch.functions import Functions
+from codegen.targets.torch.branches import Branches
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.wrapping import unpacked, used, wrapped
 
 
-class BehindTheBackward(Functions):
+class BehindTheBackward(Branches):
     """The second derivatives."""
 
     def second_cores(self, name: str = "") -> tuple[Core, ...]:
@@ -46,7 +46,16 @@ class BehindTheBackward(Functions):
             function.summary,
             wrapped(f"def {function.name}", self.arguments(function), " -> Tensor:"),
             self.shapes(function),
-            tuple(used([*self.asked(function), *self.lines(function)], pushed)),
+            tuple(
+                used(
+                    [
+                        *self.asked(function),
+                        *self.lines(function),
+                        *self.made_whole(function, [tangent]),
+                    ],
+                    pushed,
+                )
+            ),
             "",
             (),
             f"return {pushed}.to({self.dtype})",
@@ -59,10 +68,12 @@ class BehindTheBackward(Functions):
         layouts = {f"d{p.name}": p.layout for p in self.program.forward.tensors}
         layouts[tangent] = self.program.backward.parameters[0].layout
         printer = self.printer(double)
+        lines += self.made_whole(second.behind, [tangent])
         returned, kinds = [], []
         for name, terms in values.items():
             kind = "Tensor" if terms else "None"
-            kinds.append((name, kind, f"  # {self.shape_of(layouts[name])}"))
+            shape = self.dimensions(second.behind, name, layouts[name])
+            kinds.append((name, kind, f"  # {shape}"))
             if len(terms) > 1:
                 lines.append(f"{name} = {' + '.join(terms)}")
                 terms = [name]

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from importlib.abc import InspectLoader
-from importlib.util import module_from_spec, spec_from_loader
 from math import prod
 from types import ModuleType
 
@@ -19,6 +17,7 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
+from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
@@ -42,24 +41,6 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
 )
 
 
-class _OfText(InspectLoader):
-    """Imports a module from its text: nothing is written for it that could be left behind."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def get_source(self, fullname: str) -> str:
-        return self.text
-
-
-def load(text: str, name: str) -> ModuleType:
-    """The generated module with this text, under a name of its own, beside the runtime."""
-    loader = _OfText(text)
-    module = module_from_spec(spec_from_loader(f"{__package__}.checked_{name}", loader))
-    loader.exec_module(module)
-    return module
-
-
 def largest_difference(text: str, definition: Definition, program: Program) -> float:
     """The largest difference of any gradient to autograd's, relative to autograd's largest entry,
     and beyond what autograd's own rounding accounts for.
@@ -68,7 +49,8 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     finite where autograd's is, counts as infinitely far, as does everything where autograd has no
     finite numbers.
     """
-    return largest_difference_of(load(text, program.name), definition, program)
+    every = every_reduction(definition, program)
+    return max(largest_difference_of(loaded(text, p), d, p) for d, p in every)
 
 
 def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:

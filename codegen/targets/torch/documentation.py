@@ -21,11 +21,30 @@ def documentation(program: Program) -> tuple[str, ...]:
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(["The closed form:", "", *formula_lines(program.formulas)]),
+        *(line for p in _others(program) for line in part(_reduced(p))),
         *part(_without_options(program)),
-        *part(wrap(f"Proved: {program.proved}.", WIDTH)),
+        *part(wrap(f"Proved: {_proved(program)}.", WIDTH)),
         *part(_second(program)),
         *part(["At the edges:", "", *(line for e in edges(program) for line in item(e))]),
     )
+
+
+def _others(program: Program) -> list[Program]:
+    """The programs of the reductions beside the default."""
+    return [p for word, p in program.reductions if word != program.reduction]
+
+
+def _reduced(program: Program) -> list[str]:
+    """The closed form of another reduction."""
+    return [f'With reduction="{program.reduction}":', "", *formula_lines(program.formulas)]
+
+
+def _proved(program: Program) -> str:
+    """How the default was proved, and the others where that is another way."""
+    if all(other.proved == program.proved for other in _others(program)):
+        return program.proved
+    ways = [f'with reduction="{p.reduction}" {p.proved}' for p in _others(program)]
+    return "; ".join([program.proved, *ways])
 
 
 def _without_options(program: Program) -> list[str]:

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from codegen.program import Program
-from codegen.targets.torch.check import arguments_of, dims_tried, load
+from codegen.targets.torch.check import arguments_of, dims_tried
+from codegen.targets.torch.loading import loaded
 from derive.language.nodes import Sum
 from derive.notation.definition import Definition
 
@@ -61,7 +62,7 @@ class Edge:
 
 def extremes(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
     """What goes wrong in single precision at large and small inputs, in words: one line or none."""
-    module = load(text, program.name)
+    module = loaded(text, program)
     for draw in (_signed, _positive):
         measure = _Measure(module, definition, program, draw)
         if measure.is_defined:

@@ -48,12 +48,12 @@ class Functions:
         )
 
     def printer(self, function: Function) -> Printer:
-        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
-        tensors = [p for p in function.parameters if p.role in ("input", "adjoint", "statement")]
+        roles = (("input", "adjoint", "statement"), ("kept", "given"))  # the latter if need be
+        tensors = [p for role in roles for p in function.parameters if p.role in role]
         like = min(tensors, key=lambda p: p.default is not None).name
-        fixed, name = dict(self.program.fixed), self.program.name
-        hurried = function is self.program.forward
-        around = Surroundings(name, self.dims, fixed, self.dtype, hurried)
+        hurried, fixed = function is self.program.forward, dict(self.program.fixed)
+        around = Surroundings(self.program.name, self.dims, fixed, self.dtype, hurried)
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         return Printer(self.sizes, numbers, like, around)
 
     def function(
@@ -75,7 +75,9 @@ class Functions:
                 (
                     name,
                     kinds.get(name, "Tensor"),
-                    f"  # {self.shape_of(layouts[name])}" if name in layouts else "",
+                    f"  # {self.dimensions(function, name, layouts[name])}"
+                    if name in layouts
+                    else "",
                 )
                 for name in function.results
             ),
@@ -105,7 +107,7 @@ class Functions:
             last,
         )
 
-    def lines(self, function: Function) -> list[str]:
+    def lines(self, function: Function, margin: str = STEP) -> list[str]:
         """The sizes and the steps; a step that not all results need stands under what asks for
         those that do.
         """
@@ -118,7 +120,7 @@ class Functions:
             for line in printer.size_lines(name, length)
         ]
         if not self.guards_in(function):
-            return [*lines, *map(printer.step, function.steps)]
+            return [*lines, *(printer.step(step, margin) for step in function.steps)]
         everything, before = frozenset(function.results), None
         wanted = wanted_by(function)
         pairs = zip(function.steps, wanted, strict=True)
@@ -127,11 +129,11 @@ class Functions:
         lines += [not_asked(unset)] * bool(unset)
         for step, by in zip(function.steps, wanted, strict=True):
             if by == everything:
-                lines.append(printer.step(step))
+                lines.append(printer.step(step, margin))
             else:
                 if by != before:
                     lines.append(self.asks_for(by, function))
-                lines.append(STEP + printer.step(step, 2 * STEP))
+                lines.append(STEP + printer.step(step, margin + STEP))
             before = by
         return lines
 
@@ -191,15 +193,15 @@ class Functions:
         """The lines of the function that looks at the inputs."""
         return used(self.asked(self.program.forward), self.prepared_names)
 
-    def asked(self, function: Function) -> list[str]:
+    def asked(self, function: Function, margin: str = STEP) -> list[str]:
         """The checks of a function. What torch itself refuses in time is not looked through
         before.
         """
         printer = self.printer(function)
-        lines = [printer.step(step) for step in function.checks]
+        lines = [printer.step(step, margin) for step in function.checks]
         if function is self.program.forward:
             ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
-            lines += map(printer.step, ranges)
+            lines += (printer.step(step, margin) for step in ranges)
         return lines
 
     def in_range(self) -> list[str]:
@@ -243,11 +245,15 @@ class Functions:
 
     def shapes(self, function: Function) -> str:
         """The shapes of the arguments, in lines."""
-        printer = self.printer(function)
         texts = [
-            f"{p.name} {printer.written(p.layout)}" for p in (*function.tensors, *function.shapes)
+            f"{p.name} {self.dimensions(function, p.name, p.layout)}"
+            for p in (*function.tensors, *function.shapes)
         ]
         return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LONGEST - 4))
+
+    def dimensions(self, function: Function, name: str, layout: Layout) -> str:
+        """The dimensions of a tensor in words."""
+        return self.shape_of(layout)
 
     def shape_of(self, layout: Layout) -> str:
         return self.printer(self.program.forward).written(layout)

@@ -32,6 +32,7 @@ class Page(Autograd):
             self.explained(f"{output} = _pair({self.inputs})"),
         ]
         whole = printer.restored(output, layout)
+        lines += self.made_whole(program.forward, [output])
         lines += [f"{output} = {whole}"] * (whole != output)
         rounded = f"{output} if {output}.dtype == {self.dtype} else {output}.to({self.dtype})"
         returned = f"return {rounded}"
@@ -45,7 +46,11 @@ class Page(Autograd):
         function = self.program.forward
         return self.function(
             function,
-            [self.prepared, self.explained(f"{self.result} = _forward({self.inputs})")],
+            [
+                self.prepared,
+                self.explained(f"{self.result} = _forward({self.inputs})"),
+                *self.made_whole(function, function.results, f"{self.result}."),
+            ],
             self.restored(function, f"{self.result}.", rounded=1),
             self.core(function, "_forward"),
         )
@@ -63,9 +68,11 @@ class Page(Autograd):
     def atoms(self) -> PrintedFunction:
         function = self.program.atoms
         lines = [self.prepared, *self.in_range(), *self.lines(function)]
+        lines += self.made_whole(function, function.results)
         return self.function(function, lines, self.restored(function))
 
     def chain(self) -> PrintedFunction:
         function = self.program.chain
         lines = [self.prepared, *self.in_range(), *self.asked(function), *self.lines(function)]
+        lines += self.made_whole(function, function.results)
         return self.function(function, lines, self.restored(function))

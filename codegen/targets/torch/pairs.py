@@ -7,7 +7,21 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+from codegen.program import Program
 from codegen.targets.torch.behind import BehindTheBackward
+
+
+def plain_program(program: Program) -> Program:
+    """The program with the pair for calls which pass nothing optional in the place of its own."""
+    plain = program.plain
+    return replace(
+        program,
+        forward=plain.forward,
+        backward=plain.backward,
+        second=plain.second,
+        plain=None,
+        reductions=tuple((word, plain_program(each)) for word, each in program.reductions),
+    )
 
 
 class Pairs(BehindTheBackward):
@@ -16,17 +30,9 @@ class Pairs(BehindTheBackward):
     @cached_property
     def plain(self) -> Pairs | None:
         """The page of the pair that is for calls which pass nothing optional."""
-        plain = self.program.plain
-        if plain is None:
+        if self.program.plain is None:
             return None
-        pair = replace(
-            self.program,
-            forward=plain.forward,
-            backward=plain.backward,
-            second=plain.second,
-            plain=None,
-        )
-        return type(self)(pair, self.program.forward.parameters)
+        return type(self)(plain_program(self.program), self.program.forward.parameters)
 
     @property
     def third(self) -> bool:

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
+from codegen.targets.torch.loading import loaded
 from derive.notation.definition import Definition
 
 ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in double precision, which are around 1
@@ -24,7 +25,7 @@ ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in double precision, which are aro
 
 def rounding(text: str, definition: Definition, program: Program) -> Rounding:
     """The largest errors of the gradients in single precision, on random data."""
-    module = load(text, program.name)
+    module = loaded(text, program)
     for draw in DRAWS:
         single = _in(torch.float32, _drawn(definition, program, draw), program)
         double = _in(torch.float64, single, program)

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.sharding import Sharded
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.functions import layouts_in
+from codegen.targets.torch.loading import load
 from codegen.targets.torch.oracle import NOTHING, Dims
 from codegen.targets.torch.simulated import Simulated, on_ranks
 from derive.notation.definition import Definition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jinja2
@@ -10,6 +11,7 @@ from codegen.header import header
 from codegen.program import Program
 from codegen.program.steps import NotZero
 from codegen.quality import Counts, Rounding
+from codegen.reduced import merged
 from codegen.sharding import Sharded
 from codegen.targets.torch.chunked import ChunkedPage
 from codegen.targets.torch.documentation import documentation
@@ -55,6 +57,7 @@ class TorchTarget:
         )
 
     def render(self, program: Program) -> str:
+        program = merged(program)
         page, title = Page(program), program.title
         body = self.printed(
             "module.py.jinja",
@@ -119,7 +122,7 @@ class TorchTarget:
         return self.environment.get_template(template).render(**values)
 
     def backward_lines(self, program: Program) -> dict[str, str]:
-        printer, lines = Page(program).printer(program.backward), {}
+        printer, lines = Page(replace(program, reductions=())).printer(program.backward), {}
         for step in program.backward.steps:
             if isinstance(step, NotZero):
                 continue
@@ -135,10 +138,10 @@ class TorchTarget:
     def check_every_use(
         self, text: str, definition: Definition, program: Program
     ) -> tuple[str, ...]:
-        from codegen.targets.torch.check import load
         from codegen.targets.torch.every_use import check_every_use
+        from codegen.targets.torch.loading import loaded
 
-        return check_every_use(load(text, program.name), definition, program)
+        return check_every_use(loaded(text, program), definition, program)
 
     def difference_of_parts(
         self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded

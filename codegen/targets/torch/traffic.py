@@ -9,7 +9,7 @@ result, and an operation with several operands (``a + b + c``) is one for every 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
@@ -100,11 +100,8 @@ class _Counting:
         arguments = {p.name: p.layout for p in function.tensors}
         loaded = {v.name for s in function.steps for v in values_in(s) if isinstance(v, Load)}
         made = {s.name: s.value for s in function.steps if isinstance(s, Assign)}
-        written = [
-            made[name].dims
-            for name in dict.fromkeys(function.results)
-            if name in made and not _is_view(made[name])
-        ]
+        results = dict.fromkeys(_under_its_own_name(name, made) for name in function.results)
+        written = [made[name].dims for name in results if name in made and not _is_view(made[name])]
         read = [layout for name, layout in arguments.items() if name in loaded]
         return Moves(sum(map(self.is_full, read)), sum(map(self.is_full, written)))
 
@@ -205,6 +202,12 @@ def _reduction(value: Value) -> str:
 
 def _name(value: Value) -> str:
     return value.name if isinstance(value, Load) else ""
+
+
+def _under_its_own_name(name: str, made: Mapping[str, Value]) -> str:
+    """What a value that is another one by a further name is called itself."""
+    value = made.get(name)
+    return _under_its_own_name(value.name, made) if isinstance(value, Load) else name
 
 
 def _is_view(value: Value) -> bool:

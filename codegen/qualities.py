@@ -1,0 +1,70 @@
+"""What is reported of a module that is ready to be written: how good it is, in each reduction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.driver import Generated
+from codegen.program import Program
+from codegen.quality import Emitted, Quality
+from codegen.schedule.moved import loops_of
+from codegen.sharding.counting import collectives_of
+from codegen.targets import Target, targets
+from derive.notation.layout import shape
+from derive.proving.proved import Proved
+
+
+def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
+    """What of `Generated` is written, and what is reported of it."""
+    programs = dict(generated.program.reductions)
+    quality = _quality(generated, generated.program, generated.proved, target)
+    others = tuple(
+        replace(_quality(generated, programs[word], proved, target), reduction=word, split=())
+        for word, proved in generated.others.items()
+    )
+    short = (proved.cut_short for proved in (generated.proved, *generated.others.values()))
+    cut_short = "; ".join(dict.fromkeys(filter(None, short)))
+    if generated.refused:
+        name = generated.proved.definition.name
+        left_out = f"{name}: second derivatives are autograd's, line by line; {generated.refused}"
+        cut_short = "; ".join(filter(None, (cut_short, left_out)))
+    file, text = generated.file, generated.text
+    return Emitted(
+        file, text, quality, cut_short=cut_short, kernels=generated.kernels, others=others
+    )
+
+
+def _quality(generated: Generated, program: Program, proved: Proved, target: Target) -> Quality:
+    """How good the module is where it computes one ``program``."""
+    counts = target.counts(program)
+    forward, backward = (
+        replace(traffic, loops=loops)
+        for traffic, loops in zip((counts.forward, counts.backward), loops_of(program), strict=True)
+    )
+    return Quality(
+        name=program.name,
+        closed_form=program.formulas,
+        unsafe=program.unsafe,
+        saved=tuple(
+            f"{p.name} {shape(p.layout)}"
+            for p in program.backward.tensors[1:]  # the first is the upstream gradient
+        ),
+        reductions=counts.reductions,
+        full=counts.full,
+        forward=forward,
+        backward=backward,
+        proved=_sizes_proved(proved),
+        second=() if program.second is None else sum(program.second.formulas, ()),
+        second_proved="not proved" if program.second is None else program.second.proved,
+        split=tuple(collectives_of(program)),
+        difference=generated.largest_difference,
+        rounding=generated.rounding,
+        seconds=generated.seconds,
+    )
+
+
+def _sizes_proved(proved: Proved) -> str:
+    batches = proved.gradients[0].sizes
+    shown = ", ".join("x".join(str(n) for _, n in batch) for batch in batches if batch)
+    small = f"exact for {shown}" if shown else "exact"
+    return f"{small}; every size" if proved.every_size else f"{small}; only those"

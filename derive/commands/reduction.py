@@ -1,0 +1,31 @@
+"""The option ``--reduction``: how the losses are reduced, where the caller chooses."""
+
+from __future__ import annotations
+
+import argparse
+
+from derive.language.errors import QuestionError
+from derive.notation.forward import Forward, reduced_forward
+from derive.notation.library import forward_from
+
+
+def add_reduction(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reduction",
+        metavar="WORD",
+        help='of a loss that has one: none, sum or what else it names, such as "mean"',
+    )
+
+
+def asked_forward(options: argparse.Namespace) -> type[Forward]:
+    """The forward that was named, with that reduction. Raises `QuestionError`."""
+    return reduced_forward(forward_from(options.name), options.reduction)
+
+
+def refuse_reduction(options: argparse.Namespace) -> None:
+    """Raises `QuestionError` where a reduction is asked for, and all are written."""
+    if options.reduction is not None:
+        raise QuestionError(
+            f"--reduction {options.reduction}: a module has all reductions, as an argument",
+            "leave it out; a module for --shard or --chunk has one",
+        )
