@@ -3,6 +3,8 @@ where no kernel can compute.
 """
 
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from generated import kernels
 from generated.batch_norm import batch_norm, batch_norm_forward
 from generated.cross_entropy import cross_entropy
 from generated.huber import huber
+from generated.kernels import _building
 from generated.layer_norm import layer_norm
 from generated.mse import mse
 from generated.softmax import softmax
@@ -331,6 +334,7 @@ with warnings.catch_warnings(record=True) as said:
     softmax(x)
 assert torch.allclose(y, torch.softmax(x, 1)), y
 from generated import kernels
+from generated.kernels import _building
 print(kernels._state["target"], len(said), *(str(w.message) for w in said))
 """
 
@@ -464,6 +468,20 @@ def test_without_a_compiler_nothing_is_written(monkeypatch, tmp_path):
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(QuestionError, match="no C"):
         generate(forward_from("mse"), order=1, kernels=languages["cpp"])
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or platform.machine() != "x86_64", reason="no libmvec"
+)
+@pytest.mark.parametrize("name", ["softmax_nll", "gelu", "focal"])  # focal: chosen by a number
+def test_vectors_are_filled(name):
+    """A loop that is not vectorised calls the functions of one number alone."""
+    library = _building.built(_building.FOLDER / f"{name}.cpp")
+    assert {b"_ZGVdN8v_expf", b"_ZGVeN16v_expf", b"_ZGVbN4v_expf"} & {*symbols(library)}
+
+
+def symbols(library: Path) -> list[bytes]:
+    return re.findall(rb"_ZGV\w+", library.read_bytes())
 
 
 def test_mse_and_huber_are_told_apart():

@@ -96,7 +96,7 @@ class Expressions:
         """A free name that says what a value is; ``otherwise`` where that would be long."""
         name = self.said(e)
         short = name.isidentifier() and len(name) <= LONGEST
-        return self.names.free(named(name) if short else f"{otherwise}_constant")
+        return self.names.free(named(name) if short else otherwise)
 
     def said(self, e: Element) -> str:
         """Nothing that is a name where it is not said in some words."""

@@ -6,10 +6,10 @@ import re
 import textwrap
 from collections.abc import Iterable
 
-WIDTH = 100
+WIDTH = 100  # columns
 HELD = "\N{NO-BREAK SPACE}"  # between words of one line
 PLACE = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"  # that of an entry, which may be that of a label
-BEGUN = " " * 4
+BEGUN = " " * 4  # before what a function is given
 INSIDE = 8  # columns by which a line that goes on is indented
 
 

@@ -15,6 +15,7 @@ from codegen.targets.cpp.names import Names, named
 
 I64 = "int64_t"
 ALWAYS = Choices()
+CONDITIONS = ("compare", "and", "or", "not")  # int: a loop with a captured bool fills no vector
 
 
 class Lines:
@@ -96,14 +97,16 @@ class Lines:
             if part.kind in ("number", "size", "scalar") or part in self.print.at_hand:
                 continue
             text = self.print.double(part)
-            kind = "bool" if part.kind in ("compare", "and", "or", "not") else "Real"
-            name = self.print.named(part, "number")
+            kind = "int" if part.kind in CONDITIONS else "Real"
+            name = self.print.named(part, "number_constant")
             self.line(f"const {kind} {name} = {text};")
             self.print.at_hand[part] = name
 
     def largest(self, e: Element, holds) -> list[Element]:
         if holds(e):
             return [e]
+        if e in self.print.at_hand:
+            return []
         return [part for arg in e.args for part in self.largest(arg, holds)]
 
     # -- what a row keeps -----------------------------------------------------

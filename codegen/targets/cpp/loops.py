@@ -64,7 +64,7 @@ class Loops(Passes):
             for node, part in [*self.steady(nest, set())] if nest.axes else ():
                 read = part.entries
                 if not any(e.args or e.name in computed for e in read):
-                    self.named(node, part)
+                    self.known(part, f"{node.name.rstrip('_')}_constant")
 
     def alone(self) -> None:
         """Where nothing is parallel there is nothing to share."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codegen.schedule.elements import Element, axes_in, is_number
+from codegen.schedule.elements import CHEAP_CALLS, Element, axes_in, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
-from codegen.targets.cpp.lines import I64
+from codegen.targets.cpp.lines import CONDITIONS, I64
 from codegen.targets.cpp.names import named
 from codegen.targets.cpp.reductions import Reductions
 
@@ -19,10 +19,12 @@ class Passes(Reductions):
         self.begun(nest)
         places = dict(self.print.places)
         self.loop(nest, 0, {*self.current.parallel} - {self.tile})
-        self.print.places = places | {n.name: self.print.places[n.name] for n in self.known(nest)}
+        self.print.places = places | {
+            n.name: self.print.places[n.name] for n in self.found_in_row(nest)
+        }
         self.ended(nest)
 
-    def known(self, nest: Nest) -> list[Node]:
+    def found_in_row(self, nest: Nest) -> list[Node]:
         """What `settled` has named: the row has one value of it."""
         return [
             n
@@ -94,6 +96,7 @@ class Passes(Reductions):
 
     def body(self, nest: Nest, found: Sequence[Node]) -> None:
         with self.scope():
+            self.shared_calls(nest)
             for node in nest.nodes:
                 if not node.kind:
                     self.entry(nest, node)
@@ -105,6 +108,22 @@ class Passes(Reductions):
             elif values:
                 kind = f"Several<Real, {len(values)}>"
                 self.line(f"return {kind}{{{{{', '.join(values)}}}}};")
+
+    def shared_calls(self, nest: Nest) -> None:
+        """What is dear and several values are made of is computed once: behind a store, a compiler
+        would read from memory again what it is made of.
+        """
+        inside, values = {n.name for n in nest.nodes}, [n.value for n in nest.nodes]
+        calls = {
+            part: len([*part.parts()])
+            for value in values
+            for part in value.parts()
+            if part.kind == "call" and part.name not in CHEAP_CALLS
+        }
+        for call in sorted(calls, key=lambda call: -calls[call]):
+            users = sum(bool(self.largest(value, call.__eq__)) for value in values)
+            if users > 1 and not {e.name for e in call.entries} & inside:
+                self.known(call, f"{call.name}_now")
 
     def entry(self, nest: Nest, node: Node) -> None:
         """It has a name where something else in the loop reads it."""
@@ -128,13 +147,15 @@ class Passes(Reductions):
     def lifted(self, nest: Nest, known: set[str]) -> None:
         """What does not change in the loops that are still to come has a name before them."""
         for node, part in self.steady(nest, known):
-            self.named(node, part)
+            self.known(part, f"{node.name.rstrip('_')}_constant")
 
-    def named(self, node: Node, part: Element) -> None:
+    def known(self, part: Element, otherwise: str) -> None:
+        """It has a name from here on, which is ``otherwise`` if the element says none."""
         if part not in self.print.at_hand:
             text = self.print.text(part)
-            name = self.print.named(part, node.name.rstrip("_"))
-            self.line(f"const auto {name} = {text};")
+            name = self.print.named(part, otherwise)
+            kind = "int" if part.kind in CONDITIONS else "auto"
+            self.line(f"const {kind} {name} = {text};")
             self.print.at_hand[part] = name
 
     def steady(self, nest: Nest, known: set[str]) -> Iterator[tuple[Node, Element]]:
