@@ -7,8 +7,9 @@ that knows torch's private names.
 What holds for all functions:
 
 - TypeError for what is no tensor, and for inputs that are not floating point, or not all of one
-  dtype; a tensor without gradient may be of any dtype that the one computed in holds. ValueError
-  for shapes that do not fit.
+  dtype; beside a float16 or bfloat16 input those that are repeated along it, such as the gain of a
+  norm, may be float32, and the result has its dtype. A tensor without gradient may be of any dtype
+  that the one computed in holds. ValueError for shapes that do not fit.
 - TypeError where a number is none of Python's or numpy's, such as a tensor.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
@@ -47,9 +48,10 @@ class Arguments:
     def __init__(self, name: str):
         self.name = name
 
-    def fits(self, name, tensor, axes, shape, dtype=None, single=False) -> None:
-        """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do),
-        ValueError for one of another ``shape``, of which None and ``...`` are not known.
+    def fits(self, name, tensor, axes, shape, dtype=None, single=False, *, wide=False) -> None:
+        """Long: TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do, or
+        this beside float32; ``wide``: float32 beside half a format), ValueError for one of another
+        ``shape``, of which None and ``...`` are not known.
         """
         self._is_tensor(name, tensor)
         if tensor.shape != shape:
@@ -69,6 +71,7 @@ class Arguments:
                 raise TypeError(f"{self.name}: {name} must be floating point, got {tensor.dtype}")
             pair = (tensor.dtype, dtype)
             enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
+            enough = enough or (wide and tensor.dtype == torch.float32 and dtype in HALF)
             if dtype is not None and not enough:
                 raise TypeError(
                     f"{self.name}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -150,6 +153,14 @@ class Arguments:
             kind = type(value).__name__
             raise TypeError(f"{self.name}: {name} must be a whole number, got {kind}") from None
 
+    def one_of(self, name: str, word, *words: str) -> None:
+        """ValueError for a word that is none of the ``words``."""
+        if word not in words:
+            *others, last = map(repr, words)
+            raise ValueError(
+                f"{self.name}: {name} must be {', '.join(others)} or {last}, got {word!r}"
+            )
+
     def shape(self, name: str, shape) -> tuple[int, ...]:
         """TypeError for what is no shape."""
         if not isinstance(shape, tuple):
@@ -196,9 +207,9 @@ def merged(first: int, last: int, *tensors: Tensor | None) -> list:
     return found
 
 
-def restored(tensor: Tensor, place: int, sizes: Sequence[int]) -> Tensor:
-    """The dimension at ``place`` as the several that it stands for."""
-    if len(sizes) == 1:
+def restored(tensor: Tensor | None, place: int, sizes: Sequence[int]) -> Tensor | None:
+    """The dimension at ``place`` as the several that it stands for; None as it is."""
+    if len(sizes) == 1 or tensor is None:
         return tensor
     return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
 

@@ -393,9 +393,9 @@ def _arguments(x, gain, bias, eps) -> tuple:
     dtype = x.dtype
     N, C = x.shape
     if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-        _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+        _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
     if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-        _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+        _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
     if dtype in _runtime.HALF:
         x, gain, bias = _runtime.single(x, gain, bias)
     if N - 1 == 0:

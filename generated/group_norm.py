@@ -797,10 +797,10 @@ def _arguments(x, gain, bias, groups, eps) -> tuple:
     _, C, *S_dims = x.shape
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
     if bias is not None:
         if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
     if dtype in _runtime.HALF:
         x, gain, bias = _runtime.single(x, gain, bias)
     if len(S_dims) != 1:

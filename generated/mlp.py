@@ -894,7 +894,7 @@ def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tupl
     if not isinstance(W2, Tensor) or W2.shape != (H, V) or W2.dtype != dtype:
         _inputs.fits("W2", W2, "(H, V) with H as in W1 and V as in C", (H, V), dtype)
     if not isinstance(b2, Tensor) or b2.shape != (V,) or b2.dtype != dtype:
-        _inputs.fits("b2", b2, "(V,) with V as in C", (V,), dtype)
+        _inputs.fits("b2", b2, "(V,) with V as in C", (V,), dtype, wide=True)
     if not isinstance(bngain, Tensor) or bngain.shape != (H,) or bngain.dtype != dtype:
         _inputs.fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype)
     if not isinstance(bnbias, Tensor) or bnbias.shape != (H,) or bnbias.dtype != dtype:

@@ -414,7 +414,7 @@ def _arguments(x, gain, eps) -> tuple:
     *N_dims, C = x.shape
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
     if dtype in _runtime.HALF:
         x, gain = _runtime.single(x, gain)
     if len(N_dims) != 1:

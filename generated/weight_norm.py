@@ -306,7 +306,7 @@ def _arguments(v, g) -> tuple:
     dtype = v.dtype
     H, *K_dims = v.shape
     if not isinstance(g, Tensor) or g.shape != (H,) or g.dtype != dtype:
-        _inputs.fits("g", g, "(H,) with H as in v", (H,), dtype)
+        _inputs.fits("g", g, "(H,) with H as in v", (H,), dtype, wide=True)
     if dtype in _runtime.HALF:
         v, g = _runtime.single(v, g)
     if len(K_dims) != 1:

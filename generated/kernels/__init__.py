@@ -13,9 +13,27 @@ import sys
 import threading
 
 from ._building import FOLDER, NoCompiler, compiler, tell, version
-from ._running import AtOnce, KeepingLess, Kernels, Original, OutOfDate, computable, usable
+from ._running import (
+    AtOnce,
+    ByReduction,
+    KeepingLess,
+    Kernels,
+    Original,
+    OutOfDate,
+    computable,
+    usable,
+)
 
-__all__ = ["AtOnce", "KeepingLess", "Kernels", "Original", "computable", "usable", "use"]
+__all__ = [
+    "AtOnce",
+    "ByReduction",
+    "KeepingLess",
+    "Kernels",
+    "Original",
+    "computable",
+    "usable",
+    "use",
+]
 TARGETS = ("torch", "cpp")
 
 _lock = threading.RLock()

@@ -224,6 +224,21 @@ class KeepingLess:
         return self.original.apply(*arguments)
 
 
+class ByReduction:
+    """In the place of the autograd function ``original`` of a loss: one for each reduction, which
+    is the last argument; ``original`` where there is none.
+    """
+
+    def __init__(self, original, words):
+        self.original, self.words = original, words
+
+    def __getattr__(self, name):
+        return getattr(self.original, name)
+
+    def apply(self, *arguments):
+        return self.words.get(arguments[-1], self.original).apply(*arguments)
+
+
 class Refused(Exception):
     """A kernel cannot compute with what it was given."""
 

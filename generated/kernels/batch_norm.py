@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "47d02f8f0ca53382df6495c5cfd240408788d5ad91c13658d008f3a9df3bfae3",
+    "d82ee78c1c5add4253565c253f41138c95a4885dcfe0bb3489196805861561b1",
     ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {

@@ -42,7 +42,8 @@ static int forward(
     const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
     int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps, threads);
+    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps,
+            threads);
     rows(C, C * N * S, threads, [=](int64_t c) INLINE {
         double sum_1_total = 0;
         for (int64_t n = 0; n < N; ++n) {
@@ -103,7 +104,8 @@ static int backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
     Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S,
+            threads);
     rows(C, C * N * S, threads, [=](int64_t c) INLINE {
         double dgain_total = 0;
         double dbias_total = 0;
@@ -168,7 +170,8 @@ static int lean_forward(
     const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
     Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S, eps, threads);
+    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S,
+            eps, threads);
     rows(C, C * N * S, threads, [=](int64_t c) INLINE {
         double sum_1_total = 0;
         for (int64_t n = 0; n < N; ++n) {
@@ -238,7 +241,8 @@ static int lean_backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain,
+            inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
     Scratch scratch;
     if constexpr (!want_dgain) dgain = scratch.of<Real>(C);
     if constexpr (!want_dbias) dbias = scratch.of<Real>(C);

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "bb349cb75c58dfef2e3609d866cb489b4d9ae9fee56fb89f9d88e0243016b1d0",
+    "58f518b7e189439bddf6762f1c9eb24c41ab42deced366b6c14f8e4598147458",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {

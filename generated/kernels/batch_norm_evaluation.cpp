@@ -23,7 +23,8 @@ static int forward(
     const Real* bias, const Real* gain, const Real* running_mean, const Real* running_var,
     const Real* x, Real* inv_std, Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, running_mean, running_var, x, inv_std, y, C, N, S, eps, threads);
+    if (S == 1) return forward_without_S<Real>(bias, gain, running_mean, running_var, x, inv_std, y,
+            C, N, S, eps, threads);
     entries(C, threads, [=](int64_t c) INLINE {
         inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
     });
@@ -64,7 +65,8 @@ static int backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
     Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1) return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std,
+            running_mean, x, dgain, dbias, dx, C, N, S, threads);
     rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
@@ -104,7 +106,8 @@ static int plain_forward(
     const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
     int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return plain_forward_without_S<Real>(running_mean, running_var, x, inv_std, xhat, C, N, S, eps, threads);
+    if (S == 1) return plain_forward_without_S<Real>(running_mean, running_var, x, inv_std, xhat, C,
+            N, S, eps, threads);
     entries(C, threads, [=](int64_t c) INLINE {
         inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
     });

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "f789f7fdd64964ebb535b0bd82230e07ac8e6f4bc8c3facf59e290c04fb09afc",
+    "0925d265d36f82bb516a9bdfc823a956ee74d013a1bc1734044d8de9003abfae",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -37,7 +37,8 @@ static int forward(
     const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
     int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, K, N, S, groups, eps, threads);
+    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, K, N, S, groups,
+            eps, threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
@@ -119,7 +120,8 @@ static int backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
     Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S, groups, threads);
+    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S,
+            groups, threads);
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(groups * K);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
@@ -199,7 +201,8 @@ static int lean_forward(
     const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
     Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
-    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, K, N, S, groups, eps, threads);
+    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, K, N, S,
+            groups, eps, threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
@@ -292,7 +295,8 @@ static int lean_backward(
     const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
     int64_t groups, int threads
 ) {
-    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean, sum_2_, x, dbias, dx, dgain, K, N, S, groups, threads);
+    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain,
+            inv_std, mean, sum_2_, x, dbias, dx, dgain, K, N, S, groups, threads);
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(groups * K);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
@@ -380,7 +384,8 @@ static int plain_lean_forward(
     const Real* x, Real* mean, Real* sum_2, Real* inv_std, Real* y, int64_t K, int64_t N, int64_t S,
     int64_t groups, double eps, int threads
 ) {
-    if (S == 1) return plain_lean_forward_without_S<Real>(x, mean, sum_2, inv_std, y, K, N, S, groups, eps, threads);
+    if (S == 1) return plain_lean_forward_without_S<Real>(x, mean, sum_2, inv_std, y, K, N, S,
+            groups, eps, threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
@@ -456,7 +461,8 @@ static int plain_lean_backward(
     const Real* dy, const Real* inv_std, const Real* mean, const Real* sum_2_, const Real* x,
     Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    if (S == 1) return plain_lean_backward_without_S<Real>(dy, inv_std, mean, sum_2_, x, dx, K, N, S, groups, threads);
+    if (S == 1) return plain_lean_backward_without_S<Real>(dy, inv_std, mean, sum_2_, x, dx, K, N,
+            S, groups, threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;

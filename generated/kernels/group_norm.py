@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "70d8c2a552d53a33a0b5be0903a21b33b5c17abbd6fc69cf22a35acc20d6a663",
+    "9ba79df2124a64202f98bba2667df0c104c93ba4b6141c7f9669ebde186eee38",
     ("_forward", "_backward", "function"),
 )
 _run = Kernels(__file__, {

@@ -50,9 +50,9 @@ static int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
             double* dbias_ih) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dfrom_state_term_constant = gate == 0;
-        const auto dfrom_state_term_constant_2 = gate == 1;
-        const auto dfrom_state_term_constant_3 = gate == 2;
+        const int dfrom_state_term_constant = gate == 0;
+        const int dfrom_state_term_constant_2 = gate == 1;
+        const int dfrom_state_term_constant_3 = gate == 2;
         each(H, [=](int64_t i_H) INLINE {
             const Real dfrom_state_term_now = Real(0) + choose(dfrom_state_term_constant,
                     dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
@@ -106,9 +106,9 @@ static int backward(
             double* dbias_ih) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dfrom_state_term_constant = gate == 0;
-        const auto dfrom_state_term_constant_2 = gate == 1;
-        const auto dfrom_state_term_constant_3 = gate == 2;
+        const int dfrom_state_term_constant = gate == 0;
+        const int dfrom_state_term_constant_2 = gate == 1;
+        const int dfrom_state_term_constant_3 = gate == 2;
         each(H, [=](int64_t i_H) INLINE {
             const Real dfrom_state_term_now = Real(0) + choose(dfrom_state_term_constant,
                     dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
@@ -184,9 +184,9 @@ static int plain_backward_of_dh_dweight_ih_dweight_hh(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dfrom_state_constant = gate == 0;
-        const auto dfrom_state_constant_2 = gate == 1;
-        const auto dfrom_state_constant_3 = gate == 2;
+        const int dfrom_state_constant = gate == 0;
+        const int dfrom_state_constant_2 = gate == 1;
+        const int dfrom_state_constant_3 = gate == 2;
         each(H, [=](int64_t i_H) INLINE {
             const Real dfrom_state___ = Real(0) + choose(dfrom_state_constant,
                     dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
@@ -237,9 +237,9 @@ static int plain_backward(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dfrom_state_constant = gate == 0;
-        const auto dfrom_state_constant_2 = gate == 1;
-        const auto dfrom_state_constant_3 = gate == 2;
+        const int dfrom_state_constant = gate == 0;
+        const int dfrom_state_constant_2 = gate == 1;
+        const int dfrom_state_constant_3 = gate == 2;
         each(H, [=](int64_t i_H) INLINE {
             const Real dfrom_state___ = Real(0) + choose(dfrom_state_constant,
                     dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,

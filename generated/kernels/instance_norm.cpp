@@ -26,7 +26,8 @@ static int forward(
     const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
     int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps, threads);
+    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps,
+            threads);
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
@@ -74,7 +75,8 @@ static int backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
     Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S,
+            threads);
     rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
@@ -121,7 +123,8 @@ static int lean_forward(
     const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
     Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S, eps, threads);
+    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S,
+            eps, threads);
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
@@ -171,7 +174,8 @@ static int lean_backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain,
+            inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
     rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "d51501a6ace0a0e972d6ef432b35b9e84434d13fa2948b892d2041d65a1332bb",
+    "d15b1908667a48b3a71302661c7f5d9f055f726adf2c78c3d1e72d6cabd6658c",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {

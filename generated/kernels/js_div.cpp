@@ -56,20 +56,22 @@ static int loss_and_dp_dq(
     const Real one_over_two_over_N = 1.0 / 2.0 / double(N);
     rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            const auto log_p_nc = log(p[n * C + c]);
+            const auto log_q_nc = log(q[n * C + c]);
             const Real dmixture_whole = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
                     Real(0), one_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
                     * q[n * C + c]) + Real(1)));
             if constexpr (want_dp) dp[n * C + c] = dmixture_whole
                     + choose(absolute(p[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
-                    * (log(p[n * C + c]) + Real(1)));
+                    * (log_p_nc + Real(1)));
             if constexpr (want_dq) dq[n * C + c] = dmixture_whole
                     + choose(absolute(q[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
-                    * (log(q[n * C + c]) + Real(1)));
+                    * (log_q_nc + Real(1)));
             return Several<Real, 3>{{choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
                     Real(0), log((p[n * C + c] + q[n * C + c]) / Real(2)) * (p[n * C + c]
                     + q[n * C + c]) / Real(2)), choose(absolute(p[n * C + c]) <= Real(0), Real(0),
-                    log(p[n * C + c]) * p[n * C + c]), choose(absolute(q[n * C + c]) <= Real(0),
-                    Real(0), log(q[n * C + c]) * q[n * C + c])}};
+                    log_p_nc * p[n * C + c]), choose(absolute(q[n * C + c]) <= Real(0), Real(0),
+                    log_q_nc * q[n * C + c])}};
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];

@@ -15,7 +15,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "8fbfb9255b0eb7e3ec2df0125a44b7f815603342e93bb5039ab4a5afa804c5f3",
+    "cfd7ff70f8c7a7ee7768c498daaee5ee06b0cffc005aca684b7db4fa65f18471",
     ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
 )
 _run = Kernels(__file__, {

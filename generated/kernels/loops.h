@@ -21,12 +21,15 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
 // around loops is built once.
 #define INLINE __attribute__((always_inline))
 #define LOOP INLINE static inline
+#ifndef ONCE
 #define ONCE __attribute__((noinline))
+#endif
 enum : int64_t {
     BLOCK = 1024,  // entries of a row that are added up in the format of the data,
     ROWS = 64,     // and rows that are; these blocks are added up in double
     TILE = 2048,   // entries for one thread where each is a row
-    LINE = 64      // bytes that a cache moves at once
+    LINE = 64,     // bytes that a cache moves at once,
+    PAGE = 4096    // and by which what lies apart is taken for one another
 };
 
 // body(i) for each i.
@@ -98,21 +101,17 @@ template <class Real, int sums, bool most, class F> LOOP auto reduced(int64_t co
     return reduced<Real, sums, most>(0, count, terms);
 }
 
-// Memory until its block ends. No two pieces of it begin 4096 bytes apart, where a processor takes
-// one for the other.
+// Memory until its block ends. No two long pieces of it begin at multiples of PAGE from each other.
 class Scratch {
 public:
     Scratch() = default;
     Scratch(const Scratch&) = delete;
     ONCE ~Scratch() {
-        for (void* before; last; last = before) {
-            before = *static_cast<void**>(last);
-            free(last);
-        }
+        for (void* before; last; last = before) before = *static_cast<void**>(last), free(last);
     }
     template <class T> ONCE T* of(int64_t count) {
-        const size_t skew = size_t(++pieces) % 11 * 5 * LINE;
         const size_t bytes = (size_t(count) * sizeof(T) + LINE - 1) / LINE * LINE;
+        const size_t skew = bytes < PAGE / 2 ? 0 : size_t(++pieces) % 11 * 5 * LINE;
         void* memory = aligned_alloc(LINE, LINE + skew + bytes);
         if (!memory) throw std::bad_alloc();
         *static_cast<void**>(memory) = last;

@@ -27,8 +27,8 @@ static int forward(
     rows(State * N, H * N * State, threads, [=](int64_t row) INLINE {
         const int64_t n = row % N;
         const int64_t state = row / N;
-        const auto y_constant = state == 0;
-        const auto y_constant_2 = state == 1;
+        const int y_constant = state == 0;
+        const int y_constant_2 = state == 1;
         each(H, [=](int64_t i_H) INLINE {
             y__[(state * N + n) * H + i_H] = Real(0) + choose(y_constant, o[n * H + i_H]
                     * shown[n * H + i_H], Real(0)) + choose(y_constant_2, c[n * H + i_H]
@@ -56,10 +56,10 @@ static int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dpre_constant = gate == 2;
-        const auto dpre_constant_2 = gate == 0;
-        const auto dpre_constant_3 = gate == 1;
-        const auto dpre_constant_4 = gate == 3;
+        const int dpre_constant = gate == 2;
+        const int dpre_constant_2 = gate == 0;
+        const int dpre_constant_3 = gate == 1;
+        const int dpre_constant_4 = gate == 3;
         each(H, [=](int64_t i_H) INLINE {
             const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
                     * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
@@ -94,10 +94,10 @@ static int backward(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dpre_constant = gate == 2;
-        const auto dpre_constant_2 = gate == 0;
-        const auto dpre_constant_3 = gate == 1;
-        const auto dpre_constant_4 = gate == 3;
+        const int dpre_constant = gate == 2;
+        const int dpre_constant_2 = gate == 0;
+        const int dpre_constant_3 = gate == 1;
+        const int dpre_constant_4 = gate == 3;
         each(H, [=](int64_t i_H) INLINE {
             const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
                     * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
@@ -137,8 +137,8 @@ static int plain_forward(
     rows(State * N, H * N * State, threads, [=](int64_t row) INLINE {
         const int64_t n = row % N;
         const int64_t state = row / N;
-        const auto y_constant = state == 0;
-        const auto y_constant_2 = state == 1;
+        const int y_constant = state == 0;
+        const int y_constant_2 = state == 1;
         each(H, [=](int64_t i_H) INLINE {
             y__[(state * N + n) * H + i_H] = Real(0) + choose(y_constant, o[n * H + i_H]
                     * shown[n * H + i_H], Real(0)) + choose(y_constant_2, c[n * H + i_H]
@@ -166,10 +166,10 @@ static int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dpre_constant = gate == 2;
-        const auto dpre_constant_2 = gate == 0;
-        const auto dpre_constant_3 = gate == 1;
-        const auto dpre_constant_4 = gate == 3;
+        const int dpre_constant = gate == 2;
+        const int dpre_constant_2 = gate == 0;
+        const int dpre_constant_3 = gate == 1;
+        const int dpre_constant_4 = gate == 3;
         each(H, [=](int64_t i_H) INLINE {
             dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
                     * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
@@ -202,10 +202,10 @@ static int plain_backward(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const auto dpre_constant = gate == 2;
-        const auto dpre_constant_2 = gate == 0;
-        const auto dpre_constant_3 = gate == 1;
-        const auto dpre_constant_4 = gate == 3;
+        const int dpre_constant = gate == 2;
+        const int dpre_constant_2 = gate == 0;
+        const int dpre_constant_3 = gate == 1;
+        const int dpre_constant_4 = gate == 3;
         each(H, [=](int64_t i_H) INLINE {
             dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
                     * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))

@@ -18,7 +18,7 @@ from ._training import TrainingStep
 
 _of = Original(
     _module,
-    "387fba3ab378ac093df21296d6674eba9ae2d0900b889c11792ab6b862e55931",
+    "363afea4c4700622e86e0f7e8c31b0cc243a592b865bc175c793323d56fd4ab9",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {

@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "7d42f518033088bf7e88ec58342f6dd1b878acac20edf30976586936e7e390c4",
+    "979b443926f30c7374b30542e7eafe60d0ec6f3e3c6a3278178c6e4d5b1df605",
     ("_forward", "_backward", "_plain_forward", "_plain_backward"),
 )
 _run = Kernels(__file__, {

@@ -52,7 +52,8 @@ static int backward(
     const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
     int64_t K, int threads
 ) {
-    if (K == 1) return backward_without_K<Real, want_dv, want_dg>(dw, g, norm, v, dg, dv, H, K, threads);
+    if (K == 1) return backward_without_K<Real, want_dv, want_dg>(dw, g, norm, v, dg, dv, H, K,
+            threads);
     Scratch scratch;
     if constexpr (!want_dg) dg = scratch.of<Real>(H);
     rows(H, H * K, threads, [=](int64_t h) INLINE {

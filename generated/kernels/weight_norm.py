@@ -14,7 +14,7 @@ from . import usable as _usable
 
 _of = Original(
     _module,
-    "ddfe0245c4a95112a1e0492a2789025b3224f17abead76e8e9da6d62e9bdd0f0",
+    "7f99cd3ce19a7375e6793ae06b6504840975e11bd6b404fd12592d6792b39456",
     ("_forward", "_backward"),
 )
 _run = Kernels(__file__, {
