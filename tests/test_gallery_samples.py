@@ -19,7 +19,7 @@ from test_gallery_losses import LOSSES
 pytestmark = pytest.mark.samples
 
 FUNCTIONALS = ACTIVATIONS | LOSSES | LABELLED
-SUFFIXES = {reduction: suffix for suffix, reduction in REDUCTIONS.items()}
+SUFFIXES = {word: f"_{word}" * (word != "mean") for word in (*REDUCTIONS, "batchmean")}
 DTYPES = (torch.float64, torch.float32)
 
 # (name of ours, arguments, options), or None for a sample with what ours has not
@@ -64,7 +64,7 @@ def error(name: str, sample) -> Call:
 def divergence(sample) -> Call:
     options = dict(sample.kwargs)
     reduction, of_logarithm = options.pop("reduction"), options.pop("log_target")
-    suffix = (SUFFIXES | {"batchmean": "_batchmean"})[reduction]
+    suffix = SUFFIXES[reduction]
     return (
         f"kl_div{'_log_target' * of_logarithm}{suffix}",
         {"x": sample.input, "target": sample.args[0]},

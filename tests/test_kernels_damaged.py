@@ -17,6 +17,7 @@ import pytest
 from codegen.cli import main
 from codegen.driver import generate
 from codegen.targets import kernels as languages
+from codegen.targets.torch.target import runtime
 from derive import forward_from
 from derive.language.errors import NotationError, QuestionError
 
@@ -183,6 +184,7 @@ def test_a_gradient_that_comes_from_no_number_is_none(tmp_path):
     kernels.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "elu.py").write_text(written.text)
+    (package / "_runtime.py").write_text(runtime())
     for name, text in languages["cpp"].shared().items():
         (kernels / name).write_text(text)
     for end, text in zip((".cpp", ".py"), written.kernels, strict=True):

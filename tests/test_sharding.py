@@ -231,7 +231,10 @@ def test_a_wrong_identity_is_not_proved():
         (["softmax_nll", "--shard", "C", "--shard", "C"], "named twice"),
         (["rnn_cell", "--shard", "J"], "J of rnn_cell is H under another name"),
         (["lstm_cell", "--shard", "P"], "split H"),
-        (["softmax_nll", "--shard", "C", "--target", "cpp"], "leave --target and --order out"),
+        (
+            ["softmax_nll", "--shard", "C", "--target", "cpp"],
+            "leave --target, --order and --standalone out",
+        ),
         (["--shard", "C"], "which forward is split"),
         (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name 2 at most"),
         (["mlp", "--shard", "E"], "does not see how long a part along E is"),

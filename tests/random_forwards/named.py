@@ -210,6 +210,12 @@ def Max(operand, axis: Axis) -> Named:
     return Named(data.gather(-1, first).squeeze(-1), rest)
 
 
+def Reduced(losses, **divisors) -> Named:
+    """As the first of the words says; their sum where there is none."""
+    total = Named(losses.along([*losses.axes]).sum(), [])
+    return total / next(iter(divisors.values())) if divisors else total
+
+
 def OneHot(label, axis: Axis) -> Named:
     entries = torch.arange(size_of(axis))
     if not isinstance(label, Named):
@@ -281,5 +287,18 @@ SYMPY = {
         for name in ("exp", "log", "tanh", "sqrt", "sin", "cos", "atan", "erf", "sinh", "cosh")
     },
 }
-NODES = (Axis, Axes, Sum, Max, OneHot, Kept, Position, Broadcast, Rename, Flatten, Unflatten)
+NODES = (
+    Axis,
+    Axes,
+    Sum,
+    Max,
+    Reduced,
+    OneHot,
+    Kept,
+    Position,
+    Broadcast,
+    Rename,
+    Flatten,
+    Unflatten,
+)
 DERIVE = {node.__name__: node for node in NODES}
