@@ -124,9 +124,9 @@ class PlainForward:
     def run(self, arguments: Mapping[str, object]) -> Result:
         body = _Body(self.declared, arguments)
         for old, new in self.renamings:  # a size may be used in a line before
-            old, new = self.names[old].name, self.names[new].name
-            if old in named.sizes:
-                named.sizes.setdefault(new, named.sizes[old])
+            old, new = self.names[old], self.names[new].name
+            if old.length is not None or old.name in named.sizes:
+                named.sizes.setdefault(new, named.size_of(old))
         exec(self.code, self.names, body)
         return Result(body.statements, any(named.decided_by_rounding), any(named.at_an_end))
 
