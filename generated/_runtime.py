@@ -449,7 +449,6 @@ class Rule:
             self.needs_behind = namedtuple("Needs", (upstream, *self.saved))
             self.every_behind = self.needs_behind(*[True] * (1 + len(self.saved)))
         self.arranged = picked(gradients, self.inputs)
-        self.none = (None,) * (len(self.outputs) - 1)
         self.some_optional = bool(pair.optional.intersection(self.inputs))
         self.paired, self.transformed = paired(self), None
         if self.behind is not None and not pair.by_lines:
@@ -476,7 +475,7 @@ class Rule:
         needs = ctx.needs_input_grad
         if self.pair.by_lines:
             found = self.by_lines(ctx, upstream)
-        elif cotangents and cotangents != self.none:
+        elif some(cotangents):
             found = self.pulled_back(ctx, (upstream, *cotangents))
         elif upstream is None:
             return (None,) * len(needs)
@@ -674,6 +673,14 @@ def named(function: type[Function], name: str) -> type[Function]:
     return function
 
 
+def some(values: Sequence) -> bool:
+    """Whether any is not None; a tensor is compared with nothing, which takes long."""
+    for value in values:  # noqa: SIM110, a generator takes longer
+        if value is not None:
+            return True
+    return False
+
+
 def picked(names: Sequence[str], wanted: Sequence[str], views=()) -> Callable[[Sequence], tuple]:
     """What takes the ``wanted`` ones out of what has these names: None for one that is not there,
     and ``views`` of some.
@@ -690,6 +697,9 @@ def picked(names: Sequence[str], wanted: Sequence[str], views=()) -> Callable[[S
         return pick
     if places == [*range(len(places))]:
         return lambda values: tuple(values[: len(places)])
+    if len(places) == 2:
+        first, second = places
+        return lambda values: (values[first], values[second])
     return lambda values: tuple([values[place] for place in places])
 
 
