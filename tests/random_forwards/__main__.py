@@ -27,6 +27,8 @@ MOST_UNPROVED = 0.03
 LIMIT = 20.0  # seconds of computing for one forward
 SHRINKING = 90.0
 TESTS = Path(__file__).parents[1]
+SHOWN = 16  # digits of a digest
+EMPTY = hashlib.sha256(b"").hexdigest()[:SHOWN]  # of none, or of one that time may have cut short
 
 
 def main() -> int:
@@ -80,7 +82,7 @@ def stretch(first: int, most: int) -> int:
                     "cause": outcome.cause,
                     "message": outcome.message[:2000],
                     "seconds": outcome.seconds,
-                    "hash": hashlib.sha256(outcome.text.encode()).hexdigest()[:16],
+                    "hash": hashlib.sha256(outcome.text.encode()).hexdigest()[:SHOWN],
                 }
             ),
             flush=True,
@@ -142,7 +144,8 @@ class Run:
     def _received(self, case: dict) -> None:
         seed = case["seed"]
         if seed in self.hashes:
-            if self.hashes[seed] != case["hash"] and case["kind"] == "right":
+            texts = {self.hashes[seed], case["hash"]} - {EMPTY}
+            if len(texts) > 1 and case["kind"] == "right":
                 case |= {"kind": "wrong", "cause": "another text under another hash seed"}
             else:
                 return
