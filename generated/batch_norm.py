@@ -71,7 +71,13 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("batch_norm")
+_pair = _runtime.Pair("batch_norm", """
+    x, y, xhat, diff, diff2, g: N C
+    gain, bias: C
+    inv_std, mean, var: 1 C
+    N - 1 != 0: var divides by it, but N - 1 is 0
+    eps > 0: eps must be above 0
+""")
 
 
 def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
@@ -79,11 +85,7 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
-    if _runtime.in_plain_torch():
-        return batch_norm_forward(x, gain, bias, eps).y.to(x.dtype)
-    dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    y = _pair(x, gain, bias, eps)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, gain, bias, eps)
 
 
 class BatchNormForward(NamedTuple):
@@ -93,19 +95,11 @@ class BatchNormForward(NamedTuple):
     xhat: Tensor  # (N, C)
 
 
+@_pair.forward
 def batch_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05,
 ) -> BatchNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C), gain (C,), bias (C,).
-    """
-    dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    result = _forward(x, gain, bias, eps)
-    return BatchNormForward(result.y.to(dtype), result.gain, result.inv_std, result.xhat)
-
-
-def _forward(x, gain, bias, eps) -> BatchNormForward:
+    """The output y, then what the backward needs."""
     N = x.shape[0]
     mean = x.sum(0, keepdim=True) / N
     diff = x - mean
@@ -124,27 +118,11 @@ class BatchNormGradients(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.backward
 def batch_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
 ) -> BatchNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C), gain (C,), inv_std (1, C), xhat (N, C).
-    """
-    _inputs.fits("dy", dy, "(N, C)", (None, None))
-    dtype = dy.dtype
-    N, C = dy.shape
-    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(1, C) with C as in dy", (1, C), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, C) with N, C as in dy", (N, C), dtype, True)
-    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
-    if N - 1 == 0:
-        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
-    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
-    return BatchNormGradients(result.dx.to(dtype), result.dgain.to(dtype), result.dbias.to(dtype))
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     N = dy.shape[0]
     dx = dgain = dbias = None
     if needs.x or needs.gain:
@@ -166,12 +144,9 @@ class BatchNormAtoms(NamedTuple):
     y: Tensor  # (N, C)
 
 
+@_pair.checked
 def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C), gain (C,), bias (C,).
-    """
-    _, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    """Every statement of the mathematics, as it is written."""
     N = x.shape[0]
     if N == 0:
         raise ValueError("batch_norm_atoms divides a number by N, which is 0")
@@ -198,29 +173,14 @@ class BatchNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.checked
 def batch_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor, bias: Tensor, mean: Tensor, diff: Tensor, diff2: Tensor,
     var: Tensor, inv_std: Tensor, xhat: Tensor, y: Tensor, eps: float = 1e-05,
 ) -> BatchNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (N, C), x (N, C), gain (C,), bias (C,), mean (1, C), diff (N, C), diff2 (N, C), var
-    (1, C), inv_std (1, C), xhat (N, C), y (N, C).
-    """
-    dtype, x, gain, _, eps = _arguments(x, gain, bias, eps)
-    N = x.shape[0]
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("mean", mean, "(1, C)", (1, C), dtype, True)
-    _inputs.fits("diff", diff, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("diff2", diff2, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("var", var, "(1, C)", (1, C), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(1, C)", (1, C), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("y", y, "(N, C)", (N, C), dtype, True)
-    dy, mean, diff, diff2, var, inv_std, xhat, y = _runtime.single(
-        dy, mean, diff, diff2, var, inv_std, xhat, y,
-    )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    N = dy.shape[0]
+    C = dy.shape[1]
     if N == 0:
         raise ValueError("batch_norm_chain divides a number by N, which is 0")
     dxhat = gain * dy
@@ -235,39 +195,6 @@ def batch_norm_chain(
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
-def batch_norm_jvp(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (N, C), v_gain (C,), v_bias (C,), gain (C,), inv_std (1, C), xhat (N, C).
-    """
-    _inputs.fits("v_x", v_x, "(N, C)", (None, None))
-    dtype = v_x.dtype
-    N, C = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, gain, inv_std, xhat,
-    )
-    if N - 1 == 0:
-        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
-    N = v_x.shape[0]
-    sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
-    v_y = (
-        torch.addcmul(
-            torch.addcmul(v_bias, gain * inv_std, v_x),
-            v_gain - sum_v_x_xhat * gain * inv_std / (N - 1),
-            xhat,
-        )
-        - gain * inv_std * v_x.sum(0, keepdim=True) / N
-    )
-    return v_y.to(dtype)
-
-
 class BatchNormSecond(NamedTuple):
     v_y: Tensor  # (N, C)
     dx: Tensor  # (N, C)
@@ -275,48 +202,10 @@ class BatchNormSecond(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def batch_norm_double_backward(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
-    xhat: Tensor,
-) -> BatchNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (N, C), v_gain (C,), v_bias (C,), g (N, C), gain (C,), inv_std (1, C), xhat (N, C).
-    """
-    _inputs.fits("v_x", v_x, "(N, C)", (None, None))
-    dtype = v_x.dtype
-    N, C = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("g", g, "(N, C) with N, C as in v_x", (N, C), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-    )
-    if N - 1 == 0:
-        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
-    v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
-    )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
-    dgain = dgain + c_gain
-    return BatchNormSecond(v_y.to(dtype), dx.to(dtype), dgain.to(dtype), dbias.to(dtype))
-
-
+@_pair.behind
 def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
-    C = g.shape[1]
     v_y = c_gain = c_inv_std = c_xhat = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
-    if needs.g or needs.xhat:
-        if v_gain is None:
-            v_gain = g.new_full((), 0).expand(C)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(C)
     if needs.gain or needs.inv_std or needs.xhat:
         g_gain = (g * xhat).sum(0, keepdim=True)
     if needs.gain or needs.inv_std:
@@ -347,17 +236,10 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
+@_pair.pullback
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = xhat.shape[0]
-    C = gain.shape[0]
     dx = dgain = dbias = None
-    if c_y is None:
-        c_y = gain.new_full((), 0).expand(N, C)
-    if needs.x:
-        if c_inv_std is None:
-            c_inv_std = gain.new_full((), 0).expand(1, C)
-        if c_xhat is None:
-            c_xhat = gain.new_full((), 0).expand(N, C)
     if needs.x or needs.bias:
         sum_c_y = c_y.sum(0, keepdim=True)
     if needs.x:
@@ -379,29 +261,8 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     return (dx, dgain, dbias)
 
 
-_pair = _runtime.Pair(
-    "batch_norm", batch_norm_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
-)
+batch_norm_jvp = _pair.jvp()
+batch_norm_double_backward = _pair.double_backward(BatchNormSecond)
 
 
-def _arguments(x, gain, bias, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
-        _inputs.fits("x", x, "(N, C)", (None, None))
-    dtype = x.dtype
-    N, C = x.shape
-    if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-        _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
-    if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-        _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        x, gain, bias = _runtime.single(x, gain, bias)
-    if N - 1 == 0:
-        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
-    return dtype, x, gain, bias, eps
+_pair.complete()

@@ -79,7 +79,13 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("batch_norm_biased")
+_pair = _runtime.Pair("batch_norm_biased", """
+    x, y, xhat, diff, g: N C *S
+    gain: C = 1
+    bias: C = 0
+    inv_std, mean, var: 1 C *S=1
+    eps > 0: eps must be above 0
+""")
 
 
 def batch_norm_biased(
@@ -89,12 +95,7 @@ def batch_norm_biased(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
-    if _runtime.in_plain_torch():
-        return batch_norm_biased_forward(x, gain, bias, eps).y.to(x.dtype)
-    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    y = _pair(x, gain, bias, eps)
-    y = _runtime.restored(y, 2, S_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, gain, bias, eps)
 
 
 class BatchNormBiasedForward(NamedTuple):
@@ -104,23 +105,11 @@ class BatchNormBiasedForward(NamedTuple):
     xhat: Tensor  # (N, C, *S)
 
 
+@_pair.forward
 def batch_norm_biased_forward(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> BatchNormBiasedForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    result = _forward(x, gain, bias, eps)
-    return BatchNormBiasedForward(
-        _runtime.restored(result.y, 2, S_dims).to(dtype), result.gain,
-        _runtime.restored(result.inv_std, 2, [1] * len(S_dims)),
-        _runtime.restored(result.xhat, 2, S_dims),
-    )
-
-
-def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
+    """The output y, then what the backward needs."""
     N = x.shape[0]
     C = x.shape[1]
     S = x.shape[2]
@@ -144,36 +133,11 @@ class BatchNormBiasedGradients(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.backward
 def batch_norm_biased_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
 ) -> BatchNormBiasedGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C, *S), gain (C,), inv_std (1, C, *S=1), xhat (N, C, *S).
-    """
-    _inputs.fits("dy", dy, "(N, C, *S)", (None, None, ...))
-    dtype = dy.dtype
-    N, C, *S_dims = dy.shape
-    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(1, C, *S=1) with C as in dy",
-        (1, C, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
-    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
-    if len(S_dims) != 1:
-        dy, inv_std, xhat = _runtime.merged(2, 0, dy, inv_std, xhat)
-    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
-    return BatchNormBiasedGradients(
-        _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
-        result.dbias.to(dtype),
-    )
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     N = dy.shape[0]
     S = dy.shape[2]
     dx = dgain = dbias = None
@@ -197,14 +161,11 @@ class BatchNormBiasedAtoms(NamedTuple):
     y: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def batch_norm_biased_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> BatchNormBiasedAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    _, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    """Every statement of the mathematics, as it is written."""
     N = x.shape[0]
     C = x.shape[1]
     S = x.shape[2]
@@ -220,12 +181,7 @@ def batch_norm_biased_atoms(
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = gain[:, None] * xhat + bias[:, None]
-    return BatchNormBiasedAtoms(
-        _runtime.restored(mean, 2, [1] * len(S_dims)), _runtime.restored(diff, 2, S_dims),
-        _runtime.restored(var, 2, [1] * len(S_dims)),
-        _runtime.restored(inv_std, 2, [1] * len(S_dims)), _runtime.restored(xhat, 2, S_dims),
-        _runtime.restored(y, 2, S_dims),
-    )
+    return BatchNormBiasedAtoms(mean, diff, var, inv_std, xhat, y)
 
 
 class BatchNormBiasedChain(NamedTuple):
@@ -240,32 +196,16 @@ class BatchNormBiasedChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.checked
 def batch_norm_biased_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
     mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
     inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
     eps: float = 1e-05,
 ) -> BatchNormBiasedChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (N, C, *S), x (N, C, *S), gain (C,), bias (C,), mean (1, C, *S=1), diff (N, C, *S),
-    var (1, C, *S=1), inv_std (1, C, *S=1), xhat (N, C, *S), y (N, C, *S).
-    """
-    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    N = x.shape[0]
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("mean", mean, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
-    _inputs.fits("diff", diff, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("var", var, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    dy, mean, diff, var, inv_std, xhat, y = _runtime.single(dy, mean, diff, var, inv_std, xhat, y)
-    if len(S_dims) != 1:
-        dy, mean, diff, var, inv_std, xhat, y = _runtime.merged(
-            2, 0, dy, mean, diff, var, inv_std, xhat, y,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    N = dy.shape[0]
+    C = dy.shape[1]
     S = dy.shape[2]
     if N * S == 0:
         raise ValueError("batch_norm_biased_chain divides a number by N * S, which is 0")
@@ -281,53 +221,7 @@ def batch_norm_biased_chain(
     dx = ddiff + 1 / (N * S) * dmean
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
-    return BatchNormBiasedChain(
-        _runtime.restored(dmean, 2, [1] * len(S_dims)), _runtime.restored(ddiff, 2, S_dims),
-        _runtime.restored(dvar, 2, [1] * len(S_dims)),
-        _runtime.restored(dinv_std, 2, [1] * len(S_dims)), _runtime.restored(dxhat, 2, S_dims),
-        _runtime.restored(dy, 2, S_dims), _runtime.restored(dx, 2, S_dims), dgain, dbias,
-    )
-
-
-def batch_norm_biased_jvp(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (1, C, *S=1), xhat (N, C,
-    *S).
-    """
-    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
-    dtype = v_x.dtype
-    N, C, *S_dims = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(1, C, *S=1) with C as in v_x",
-        (1, C, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, gain, inv_std, xhat,
-    )
-    if len(S_dims) != 1:
-        v_x, inv_std, xhat = _runtime.merged(2, 0, v_x, inv_std, xhat)
-    N = v_x.shape[0]
-    S = v_x.shape[2]
-    sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
-    v_y = (
-        torch.addcmul(
-            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
-            v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S,
-            xhat,
-        )
-        - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
-    )
-    return _runtime.restored(v_y, 2, S_dims).to(dtype)
+    return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
 class BatchNormBiasedSecond(NamedTuple):
@@ -337,59 +231,11 @@ class BatchNormBiasedSecond(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def batch_norm_biased_double_backward(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
-    xhat: Tensor,
-) -> BatchNormBiasedSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (1, C, *S=1),
-    xhat (N, C, *S).
-    """
-    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
-    dtype = v_x.dtype
-    N, C, *S_dims = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(1, C, *S=1) with C as in v_x",
-        (1, C, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-    )
-    if len(S_dims) != 1:
-        v_x, g, inv_std, xhat = _runtime.merged(2, 0, v_x, g, inv_std, xhat)
-    v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
-    )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
-    dgain = dgain + c_gain
-    return BatchNormBiasedSecond(
-        _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
-        dgain.to(dtype), dbias.to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
-    C = g.shape[1]
     S = g.shape[2]
     v_y = c_gain = c_inv_std = c_xhat = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
-    if needs.g or needs.xhat:
-        if v_gain is None:
-            v_gain = g.new_full((), 0).expand(C)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(C)
     if needs.gain or needs.inv_std or needs.xhat:
         g_gain = (g * xhat).sum((0, 2), keepdim=True)
     if needs.gain or needs.inv_std:
@@ -420,18 +266,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
+@_pair.pullback
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = xhat.shape[0]
-    C = gain.shape[0]
     S = xhat.shape[2]
     dx = dgain = dbias = None
-    if c_y is None:
-        c_y = gain.new_full((), 0).expand(N, C, S)
-    if needs.x:
-        if c_inv_std is None:
-            c_inv_std = gain.new_full((), 0).expand(1, C, 1)
-        if c_xhat is None:
-            c_xhat = gain.new_full((), 0).expand(N, C, S)
     if needs.x or needs.bias:
         sum_c_y = c_y.sum((0, 2), keepdim=True)
     if needs.x:
@@ -455,10 +294,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     return (dx, dgain, dbias)
 
 
-def _takes_plain(x, gain, bias, eps) -> bool:
-    return gain is None and bias is None
+batch_norm_biased_jvp = _pair.jvp()
+batch_norm_biased_double_backward = _pair.double_backward(BatchNormBiasedSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
+
+
+@_plain.forward
 def _plain_forward(x, eps) -> tuple:
     N = x.shape[0]
     S = x.shape[2]
@@ -472,6 +316,7 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_std)
 
 
+@_plain.backward
 def _plain_backward(dy, inv_std, y, needs) -> tuple:
     N = dy.shape[0]
     S = dy.shape[2]
@@ -482,13 +327,11 @@ def _plain_backward(dy, inv_std, y, needs) -> tuple:
     return (dx,)
 
 
+@_plain.behind
 def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     N = g.shape[0]
-    C = g.shape[1]
     S = g.shape[2]
     v_y = c_inv_std = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
     if needs.inv_std or needs.y:
         g_x_sum = (g * y).sum((0, 2), keepdim=True)
     if needs.inv_std:
@@ -510,14 +353,10 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     return (v_y, c_inv_std, c_y)
 
 
+@_plain.pullback
 def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     N = y.shape[0]
-    C = inv_std.shape[1]
     S = y.shape[2]
-    if c_y is None:
-        c_y = inv_std.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = inv_std.new_full((), 0).expand(1, C, 1)
     dx = inv_std * (
         torch.addcmul(
             c_y,
@@ -529,33 +368,4 @@ def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "batch_norm_biased", batch_norm_biased_forward, (_forward, _backward, _behind, _pullback),
-    numbers="eps", optional="gain bias", made="gain bias",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, gain, bias, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
-        _inputs.fits("x", x, "(N, C, *S)", (None, None, ...))
-    dtype = x.dtype
-    _, C, *S_dims = x.shape
-    if gain is not None:
-        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
-    if bias is not None:
-        if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        x, gain, bias = _runtime.single(x, gain, bias)
-    if len(S_dims) != 1:
-        x, = _runtime.merged(2, 0, x)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
-    return dtype, S_dims, x, gain, bias, eps
+_pair.complete()

@@ -106,7 +106,13 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("bce_with_logits")
+_pair = _runtime.Pair("bce_with_logits", """
+    logits, target, probs, likelihood, losses: *N C
+    weight: *N C = 1, constant, broadcast
+    pos_weight: C = 1, constant
+    loss, g: *N C for none; () for sum mean
+    reduction: none | sum | mean
+""")
 
 
 def bce_with_logits(
@@ -117,19 +123,7 @@ def bce_with_logits(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    _inputs.without_gradient("weight", weight)
-    _inputs.without_gradient("pos_weight", pos_weight)
-    if _runtime.in_plain_torch():
-        return bce_with_logits_forward(
-            logits, target, weight, pos_weight, reduction,
-        ).loss.to(logits.dtype)
-    dtype, N_dims, logits, target, weight, pos_weight, reduction = _arguments(
-        logits, target, weight, pos_weight, reduction,
-    )
-    loss = _pair(logits, target, weight, pos_weight, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, target, weight, pos_weight, reduction)
 
 
 class BCEWithLogitsForward(NamedTuple):
@@ -141,29 +135,12 @@ class BCEWithLogitsForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def bce_with_logits_forward(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> BCEWithLogitsForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
-    """
-    dtype, N_dims, logits, target, weight, pos_weight, reduction = _arguments(
-        logits, target, weight, pos_weight, reduction,
-    )
-    result = _forward(logits, target, weight, pos_weight, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return BCEWithLogitsForward(
-        loss.to(dtype), _runtime.restored(result.logits, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), _runtime.restored(result.weight, 0, N_dims),
-        result.pos_weight, result.reduction,
-    )
-
-
-def _forward(logits, target, weight, pos_weight, reduction) -> BCEWithLogitsForward:
+    """The output loss, then what the backward needs."""
     N = logits.shape[0]
     C = logits.shape[1]
     if weight is None:
@@ -190,48 +167,12 @@ class BCEWithLogitsGradients(NamedTuple):
     dtarget: Tensor  # (*N, C)
 
 
+@_pair.backward
 def bce_with_logits_backward(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
-    reduction: str = "mean",
+    reduction: str = "mean", needs=None,
 ) -> BCEWithLogitsGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N, C) for "none", logits (*N, C), target (*N, C), weight (*N, C), pos_weight
-    (C,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N, C)", (..., None))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("logits", logits, "(*N, C)", (..., None), dtype, True)
-    *N_dims, C = logits.shape
-    _inputs.fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
-    pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
-    _inputs.fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
-    dloss, logits, target = _runtime.single(dloss, logits, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, logits, target, weight = _runtime.merged(0, -1, dloss, logits, target, weight)
-    else:
-        if len(N_dims) != 1:
-            logits, target, weight = _runtime.merged(0, -1, logits, target, weight)
-    result = _backward(dloss, logits, target, weight, pos_weight, reduction, _pair.rule.every)
-    return BCEWithLogitsGradients(
-        _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(
-    dloss, logits, target, weight, pos_weight, reduction, needs,
-) -> BCEWithLogitsGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = logits.shape[0]
         C = logits.shape[1]
@@ -262,17 +203,12 @@ class BCEWithLogitsAtoms(NamedTuple):
     loss: Tensor  # (), (*N, C) for "none"
 
 
+@_pair.checked
 def bce_with_logits_atoms(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> BCEWithLogitsAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
-    """
-    _, N_dims, logits, target, weight, pos_weight, reduction = _arguments(
-        logits, target, weight, pos_weight, reduction,
-    )
+    """Every statement of the mathematics, as it is written."""
     N = logits.shape[0]
     C = logits.shape[1]
     if reduction == "mean":
@@ -291,12 +227,7 @@ def bce_with_logits_atoms(
         loss = losses.sum()
     else:
         loss = 1 / (C * N) * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return BCEWithLogitsAtoms(
-        _runtime.restored(probs, 0, N_dims), _runtime.restored(likelihood, 0, N_dims),
-        _runtime.restored(losses, 0, N_dims), loss,
-    )
+    return BCEWithLogitsAtoms(probs, likelihood, losses, loss)
 
 
 class BCEWithLogitsChain(NamedTuple):
@@ -308,41 +239,15 @@ class BCEWithLogitsChain(NamedTuple):
     dtarget: Tensor  # (*N, C)
 
 
+@_pair.checked
 def bce_with_logits_chain(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
     pos_weight: Tensor | None = None, probs: Tensor | None = None, likelihood: Tensor | None = None,
     losses: Tensor | None = None, loss: Tensor | None = None, reduction: str = "mean",
 ) -> BCEWithLogitsChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N, C) for "none", logits (*N, C), target (*N, C), weight (*N, C), pos_weight
-    (C,), probs (*N, C), likelihood (*N, C), losses (*N, C), loss (), (*N, C) for "none".
-    """
-    dtype, N_dims, logits, target, weight, pos_weight, reduction = _arguments(
-        logits, target, weight, pos_weight, reduction,
-    )
-    C = logits.shape[1]
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N, C)", (*N_dims, C), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("probs", probs, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("likelihood", likelihood, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N, C)", (*N_dims, C), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, probs, likelihood, losses, loss = _runtime.single(dloss, probs, likelihood, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, probs, likelihood, losses, loss = _runtime.merged(
-                0, -1, dloss, probs, likelihood, losses, loss,
-            )
-    else:
-        if len(N_dims) != 1:
-            probs, likelihood, losses = _runtime.merged(0, -1, probs, likelihood, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = logits.shape[0]
+    C = logits.shape[1]
     if reduction == "mean":
         if C * N == 0:
             raise ValueError("bce_with_logits_chain divides a number by C * N, which is 0")
@@ -360,99 +265,7 @@ def bce_with_logits_chain(
     dprobs = dlikelihood * (pos_weight * target / probs - (1 - target) / (1 - probs))
     dlogits = -dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     dtarget = dlikelihood * (pos_weight * torch.log(probs) - torch.log(1 - probs))
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return BCEWithLogitsChain(
-        _runtime.restored(dprobs, 0, N_dims), _runtime.restored(dlikelihood, 0, N_dims),
-        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dlogits, 0, N_dims),
-        _runtime.restored(dtarget, 0, N_dims),
-    )
-
-
-def bce_with_logits_jvp(
-    v_logits: Tensor, v_target: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
-    pos_weight: Tensor, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (*N, C), v_target (*N, C), logits (*N, C), target (*N, C), weight (*N, C),
-    pos_weight (C,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(*N, C)", (..., None))
-    dtype = v_logits.dtype
-    *N_dims, C = v_logits.shape
-    _inputs.fits(
-        "v_target",
-        v_target,
-        "(*N, C) with N, C as in v_logits",
-        (*N_dims, C),
-        dtype, True,
-    )
-    _inputs.fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _inputs.fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
-    pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
-    _inputs.fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
-    v_logits, v_target, logits, target = _runtime.single(v_logits, v_target, logits, target)
-    if len(N_dims) != 1:
-        v_logits, v_target, logits, target, weight = _runtime.merged(
-            0, -1, v_logits, v_target, logits, target, weight,
-        )
-    if reduction == "mean":
-        N = logits.shape[0]
-        C = logits.shape[1]
-    share_logits = torch.sigmoid(logits)
-    if reduction == "none":
-        v_loss = -weight * torch.addcmul(
-            v_target * torch.addcmul(
-                torch.nn.functional.softplus(logits, threshold=40),
-                pos_weight,
-                torch.nn.functional.logsigmoid(logits),
-            ),
-            v_logits,
-            torch.addcmul(
-                pos_weight * target,
-                share_logits,
-                torch.addcmul(target, pos_weight, target, value=-1) - 1,
-            ),
-        )
-    elif reduction == "sum":
-        v_loss = -(
-            weight * torch.addcmul(
-                v_target * torch.addcmul(
-                    torch.nn.functional.softplus(logits, threshold=40),
-                    pos_weight,
-                    torch.nn.functional.logsigmoid(logits),
-                ),
-                v_logits,
-                torch.addcmul(
-                    pos_weight * target,
-                    share_logits,
-                    torch.addcmul(target, pos_weight, target, value=-1) - 1,
-                ),
-            )
-        ).sum()
-    else:
-        v_loss = -(
-            weight * torch.addcmul(
-                v_target * torch.addcmul(
-                    torch.nn.functional.softplus(logits, threshold=40),
-                    pos_weight,
-                    torch.nn.functional.logsigmoid(logits),
-                ),
-                v_logits,
-                torch.addcmul(
-                    pos_weight * target,
-                    share_logits,
-                    torch.addcmul(target, pos_weight, target, value=-1) - 1,
-                ),
-            )
-        ).sum() / C / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return BCEWithLogitsChain(dprobs, dlikelihood, dlosses, dloss, dlogits, dtarget)
 
 
 class BCEWithLogitsSecond(NamedTuple):
@@ -461,68 +274,11 @@ class BCEWithLogitsSecond(NamedTuple):
     dtarget: Tensor  # (*N, C)
 
 
-def bce_with_logits_double_backward(
-    v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
-    pos_weight: Tensor, reduction: str = "mean",
-) -> BCEWithLogitsSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (*N, C), v_target (*N, C), g (), (*N, C) for "none", logits (*N, C), target
-    (*N, C), weight (*N, C), pos_weight (C,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(*N, C)", (..., None))
-    dtype = v_logits.dtype
-    *N_dims, C = v_logits.shape
-    _inputs.fits(
-        "v_target",
-        v_target,
-        "(*N, C) with N, C as in v_logits",
-        (*N_dims, C),
-        dtype, True,
-    )
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    _inputs.fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
-    pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
-    _inputs.fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
-    v_logits, v_target, g, logits, target = _runtime.single(v_logits, v_target, g, logits, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_logits, v_target, g, logits, target, weight = _runtime.merged(
-                0, -1, v_logits, v_target, g, logits, target, weight,
-            )
-    else:
-        if len(N_dims) != 1:
-            v_logits, v_target, logits, target, weight = _runtime.merged(
-                0, -1, v_logits, v_target, logits, target, weight,
-            )
-    v_loss, c_logits, c_target, _, _ = _behind(
-        v_logits, v_target, g, logits, target, weight, pos_weight, reduction,
-        _pair.rule.every_behind,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return BCEWithLogitsSecond(
-        v_loss.to(dtype), _runtime.restored(c_logits, 0, N_dims).to(dtype),
-        _runtime.restored(c_target, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
     v_loss = c_logits = c_target = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C)
-    if needs.g or needs.logits:
-        if v_target is None:
-            v_target = g.new_full((), 0).expand(N, C)
     share_logits = torch.sigmoid(logits)
     if reduction == "none":
         if needs.logits or needs.target:
@@ -626,10 +382,17 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
     return (v_loss, c_logits, c_target, None, None)
 
 
-def _takes_plain(logits, target, weight, pos_weight, reduction) -> bool:
-    return weight is None and pos_weight is None
+bce_with_logits_jvp = _pair.jvp()
+bce_with_logits_double_backward = _pair.double_backward(BCEWithLogitsSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda logits, target, weight, pos_weight, reduction: weight is None and pos_weight is None,
+)
+
+
+@_plain.forward
 def _plain_forward(logits, target, reduction) -> tuple:
     if reduction == "mean":
         N = logits.shape[0]
@@ -650,6 +413,7 @@ def _plain_forward(logits, target, reduction) -> tuple:
     return (loss, logits, target, reduction)
 
 
+@_plain.backward
 def _plain_backward(dloss, logits, target, reduction, needs) -> tuple:
     if reduction == "mean":
         N = logits.shape[0]
@@ -668,15 +432,12 @@ def _plain_backward(dloss, logits, target, reduction, needs) -> tuple:
     return (dlogits, dtarget)
 
 
+@_plain.behind
 def _plain_behind(v_logits, v_target, g, logits, target, reduction, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
     v_loss = c_logits = c_target = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C)
     if needs.g or needs.logits:
-        if v_target is None:
-            v_target = g.new_full((), 0).expand(N, C)
         g_logits_inverse = torch.sigmoid(logits)
     if reduction == "sum":
         if needs.logits or needs.target:
@@ -718,36 +479,4 @@ def _plain_behind(v_logits, v_target, g, logits, target, reduction, needs) -> tu
     return (v_loss, c_logits, c_target)
 
 
-_pair = _runtime.Pair(
-    "bce_with_logits", bce_with_logits_forward, (_forward, _backward, _behind), numbers="reduction",
-    made="weight pos_weight",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
-)
-
-
-def _arguments(logits, target, weight, pos_weight, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(logits, Tensor) or logits.dim() < 1 or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(*N, C)", (..., None))
-    dtype = logits.dtype
-    *N_dims, C = logits.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims, C) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype)
-    if weight is not None:
-        weight = _runtime.spread(weight, (*N_dims, C))
-    if weight is not None:
-        weight = _inputs.as_number("weight", weight, dtype)
-        if not isinstance(weight, Tensor) or weight.shape != (*N_dims, C):
-            _inputs.fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
-    if pos_weight is not None:
-        pos_weight = _inputs.as_number("pos_weight", pos_weight, dtype)
-        if not isinstance(pos_weight, Tensor) or pos_weight.shape != (C,):
-            _inputs.fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
-    if dtype in _runtime.HALF:
-        logits, target = _runtime.single(logits, target)
-    if len(N_dims) != 1:
-        logits, target, weight = _runtime.merged(0, -1, logits, target, weight)
-    return dtype, N_dims, logits, target, weight, pos_weight, reduction
+_pair.complete()

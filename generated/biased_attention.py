@@ -71,7 +71,17 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("biased_attention")
+_pair = _runtime.Pair("biased_attention", """
+    query: *B T E
+    key: *B S E
+    value: *B S F
+    bias: *B T S, broadcast
+    y, g: *B T F
+    probs, scores, mask, counts: *B T S
+    kept, nothing: *B T 1
+    S != 0: exp_scores_chosen_shifted takes a maximum along it, but S is 0
+    scale = E ** -0.5
+""")
 
 
 def biased_attention(
@@ -81,12 +91,7 @@ def biased_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S).
     """
-    if _runtime.in_plain_torch():
-        return biased_attention_forward(query, key, value, bias, scale).y.to(query.dtype)
-    dtype, B_dims, query, key, value, bias, scale = _arguments(query, key, value, bias, scale)
-    y = _pair(query, key, value, bias, scale)
-    y = _runtime.restored(y, 0, B_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(query, key, value, bias, scale)
 
 
 class BiasedAttentionForward(NamedTuple):
@@ -98,25 +103,12 @@ class BiasedAttentionForward(NamedTuple):
     scale: float
 
 
+@_pair.forward
+@_runtime.uncast
 def biased_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float | None = None,
 ) -> BiasedAttentionForward:
-    """The output y, then what the backward needs.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S).
-    """
-    dtype, B_dims, query, key, value, bias, scale = _arguments(query, key, value, bias, scale)
-    result = _forward(query, key, value, bias, scale)
-    return BiasedAttentionForward(
-        _runtime.restored(result.y, 0, B_dims).to(dtype),
-        _runtime.restored(result.query, 0, B_dims), _runtime.restored(result.key, 0, B_dims),
-        _runtime.restored(result.value, 0, B_dims), _runtime.restored(result.probs, 0, B_dims),
-        result.scale,
-    )
-
-
-@_runtime.uncast
-def _forward(query, key, value, bias, scale) -> BiasedAttentionForward:
+    """The output y, then what the backward needs."""
     scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
     mask = (-math.inf < bias).to(query.dtype)
     mask_is_not_0 = mask != 0
@@ -138,61 +130,12 @@ class BiasedAttentionGradients(NamedTuple):
     dbias: Tensor  # (*B, T, S)
 
 
-def biased_attention_backward(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
-) -> BiasedAttentionGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
-    """
-    _inputs.fits("dy", dy, "(*B, T, F)", (..., None, None))
-    dtype = dy.dtype
-    *B_dims, T, F = dy.shape
-    _inputs.fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
-    *_, _, E = query.shape
-    _inputs.fits(
-        "key",
-        key,
-        "(*B, S, E) with B as in dy and E as in query",
-        (*B_dims, None, E),
-        dtype, True,
-    )
-    *_, S, _ = key.shape
-    _inputs.fits(
-        "value",
-        value,
-        "(*B, S, F) with B, F as in dy and S as in key",
-        (*B_dims, S, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(*B, T, S) with B, T as in dy and S as in key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    dy, query, key, value, probs = _runtime.single(dy, query, key, value, probs)
-    if len(B_dims) != 1:
-        dy, query, key, value, probs = _runtime.merged(0, -2, dy, query, key, value, probs)
-    if S == 0:
-        raise ValueError(
-            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    result = _backward(dy, query, key, value, probs, scale, _pair.rule.every)
-    return BiasedAttentionGradients(
-        _runtime.restored(result.dquery, 0, B_dims).to(dtype),
-        _runtime.restored(result.dkey, 0, B_dims).to(dtype),
-        _runtime.restored(result.dvalue, 0, B_dims).to(dtype),
-        _runtime.restored(result.dbias, 0, B_dims).to(dtype),
-    )
-
-
+@_pair.backward
 @_runtime.uncast
-def _backward(dy, query, key, value, probs, scale, needs) -> BiasedAttentionGradients:
+def biased_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float, needs,
+) -> BiasedAttentionGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dquery = dkey = dvalue = dbias = None
     if needs.query or needs.key or needs.bias:
         dprobs = dy @ value.mT
@@ -217,15 +160,12 @@ class BiasedAttentionAtoms(NamedTuple):
     y: Tensor  # (*B, T, F)
 
 
+@_pair.checked
 @_runtime.uncast
 def biased_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float | None = None,
 ) -> BiasedAttentionAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S).
-    """
-    _, B_dims, query, key, value, bias, scale = _arguments(query, key, value, bias, scale)
+    """Every statement of the mathematics, as it is written."""
     scores = bias + scale * (query @ key.mT)
     mask = (-math.inf < bias).to(query.dtype)
     counts = torch.where(mask != 0, torch.exp(scores), 0)
@@ -233,12 +173,7 @@ def biased_attention_atoms(
     nothing = (kept == 0).to(query.dtype)
     probs = counts / (counts.sum(2, keepdim=True) + nothing)
     y = probs @ value
-    return BiasedAttentionAtoms(
-        _runtime.restored(scores, 0, B_dims), _runtime.restored(mask, 0, B_dims),
-        _runtime.restored(counts, 0, B_dims), _runtime.restored(kept, 0, B_dims),
-        _runtime.restored(nothing, 0, B_dims), _runtime.restored(probs, 0, B_dims),
-        _runtime.restored(y, 0, B_dims),
-    )
+    return BiasedAttentionAtoms(scores, mask, counts, kept, nothing, probs, y)
 
 
 class BiasedAttentionChain(NamedTuple):
@@ -255,38 +190,17 @@ class BiasedAttentionChain(NamedTuple):
     dbias: Tensor  # (*B, T, S)
 
 
+@_pair.checked
 @_runtime.uncast
 def biased_attention_chain(
     dy: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scores: Tensor,
     mask: Tensor, counts: Tensor, kept: Tensor, nothing: Tensor, probs: Tensor, y: Tensor,
     scale: float | None = None,
 ) -> BiasedAttentionChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S),
-    scores (*B, T, S), mask (*B, T, S), counts (*B, T, S), kept (*B, T, 1), nothing (*B, T, 1),
-    probs (*B, T, S), y (*B, T, F).
-    """
-    dtype, B_dims, query, key, value, _, scale = _arguments(query, key, value, bias, scale)
-    T = query.shape[1]
-    S = key.shape[1]
-    F = value.shape[2]
-    _inputs.fits("dy", dy, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    _inputs.fits("scores", scores, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("mask", mask, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("counts", counts, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("kept", kept, "(*B, T, 1)", (*B_dims, T, 1), dtype, True)
-    _inputs.fits("nothing", nothing, "(*B, T, 1)", (*B_dims, T, 1), dtype, True)
-    _inputs.fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    dy, scores, mask, counts, kept, nothing, probs, y = _runtime.single(
-        dy, scores, mask, counts, kept, nothing, probs, y,
-    )
-    if len(B_dims) != 1:
-        dy, scores, mask, counts, kept, nothing, probs, y = _runtime.merged(
-            0, -2, dy, scores, mask, counts, kept, nothing, probs, y,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     B = dy.shape[0]
+    T = dy.shape[1]
+    S = key.shape[1]
     dprobs = dy @ value.mT
     dnothing = (-dprobs * probs / (counts.sum(2, keepdim=True) + nothing)).sum(2, keepdim=True)
     dkept = dy.new_zeros(B, T, 1)
@@ -301,97 +215,8 @@ def biased_attention_chain(
     dvalue = probs.mT @ dy
     dbias = dscores
     return BiasedAttentionChain(
-        _runtime.restored(dscores, 0, B_dims), _runtime.restored(dmask, 0, B_dims),
-        _runtime.restored(dcounts, 0, B_dims), _runtime.restored(dkept, 0, B_dims),
-        _runtime.restored(dnothing, 0, B_dims), _runtime.restored(dprobs, 0, B_dims),
-        _runtime.restored(dy, 0, B_dims), _runtime.restored(dquery, 0, B_dims),
-        _runtime.restored(dkey, 0, B_dims), _runtime.restored(dvalue, 0, B_dims),
-        _runtime.restored(dbias, 0, B_dims),
+        dscores, dmask, dcounts, dkept, dnothing, dprobs, dy, dquery, dkey, dvalue, dbias,
     )
-
-
-def biased_attention_jvp(
-    v_query: Tensor, v_key: Tensor, v_value: Tensor, v_bias: Tensor, query: Tensor, key: Tensor,
-    value: Tensor, probs: Tensor, scale: float,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), v_bias (*B, T, S), query (*B,
-    T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
-    """
-    _inputs.fits("v_query", v_query, "(*B, T, E)", (..., None, None))
-    dtype = v_query.dtype
-    *B_dims, T, E = v_query.shape
-    _inputs.fits(
-        "v_key",
-        v_key,
-        "(*B, S, E) with B, E as in v_query",
-        (*B_dims, None, E),
-        dtype, True,
-    )
-    *_, S, _ = v_key.shape
-    _inputs.fits(
-        "v_value",
-        v_value,
-        "(*B, S, F) with B as in v_query and S as in v_key",
-        (*B_dims, S, None),
-        dtype, True,
-    )
-    *_, _, F = v_value.shape
-    _inputs.fits(
-        "v_bias",
-        v_bias,
-        "(*B, T, S) with B, T as in v_query and S as in v_key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    _inputs.fits(
-        "query",
-        query,
-        "(*B, T, E) with B, T, E as in v_query",
-        (*B_dims, T, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "key",
-        key,
-        "(*B, S, E) with B, E as in v_query and S as in v_key",
-        (*B_dims, S, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "value",
-        value,
-        "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
-        (*B_dims, S, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(*B, T, S) with B, T as in v_query and S as in v_key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    v_query, v_key, v_value, v_bias, query, key, value, probs = _runtime.single(
-        v_query, v_key, v_value, v_bias, query, key, value, probs,
-    )
-    if len(B_dims) != 1:
-        v_query, v_key, v_value, v_bias, query, key, value, probs = _runtime.merged(
-            0, -2, v_query, v_key, v_value, v_bias, query, key, value, probs,
-        )
-    if S == 0:
-        raise ValueError(
-            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    dg_bias = torch.add(v_bias, torch.baddbmm(v_query @ key.mT, query, v_key.mT), alpha=scale)
-    sum_dg_bias_probs = (dg_bias * probs).sum(2, keepdim=True)
-    dg_probs = probs * (dg_bias - sum_dg_bias_probs)
-    v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    return _runtime.restored(v_y, 0, B_dims).to(dtype)
 
 
 class BiasedAttentionSecond(NamedTuple):
@@ -402,128 +227,10 @@ class BiasedAttentionSecond(NamedTuple):
     dbias: Tensor  # (*B, T, S)
 
 
-def biased_attention_double_backward(
-    v_query: Tensor, v_key: Tensor, v_value: Tensor, v_bias: Tensor, g: Tensor, query: Tensor,
-    key: Tensor, value: Tensor, probs: Tensor, scale: float,
-) -> BiasedAttentionSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), v_bias (*B, T, S), g (*B, T,
-    F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
-    """
-    _inputs.fits("v_query", v_query, "(*B, T, E)", (..., None, None))
-    dtype = v_query.dtype
-    *B_dims, T, E = v_query.shape
-    _inputs.fits(
-        "v_key",
-        v_key,
-        "(*B, S, E) with B, E as in v_query",
-        (*B_dims, None, E),
-        dtype, True,
-    )
-    *_, S, _ = v_key.shape
-    _inputs.fits(
-        "v_value",
-        v_value,
-        "(*B, S, F) with B as in v_query and S as in v_key",
-        (*B_dims, S, None),
-        dtype, True,
-    )
-    *_, _, F = v_value.shape
-    _inputs.fits(
-        "v_bias",
-        v_bias,
-        "(*B, T, S) with B, T as in v_query and S as in v_key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    _inputs.fits(
-        "g",
-        g,
-        "(*B, T, F) with B, T as in v_query and F as in v_value",
-        (*B_dims, T, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "query",
-        query,
-        "(*B, T, E) with B, T, E as in v_query",
-        (*B_dims, T, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "key",
-        key,
-        "(*B, S, E) with B, E as in v_query and S as in v_key",
-        (*B_dims, S, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "value",
-        value,
-        "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
-        (*B_dims, S, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(*B, T, S) with B, T as in v_query and S as in v_key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    v_query, v_key, v_value, v_bias, g, query, key, value, probs = _runtime.single(
-        v_query, v_key, v_value, v_bias, g, query, key, value, probs,
-    )
-    if len(B_dims) != 1:
-        v_query, v_key, v_value, v_bias, g, query, key, value, probs = _runtime.merged(
-            0, -2, v_query, v_key, v_value, v_bias, g, query, key, value, probs,
-        )
-    if S == 0:
-        raise ValueError(
-            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    v_y, c_query, c_key, c_value, c_probs = _behind(
-        v_query, v_key, v_value, v_bias, g, query, key, value, probs, scale,
-        _pair.rule.every_behind,
-    )
-    dquery, dkey, dvalue, dbias = _pullback(
-        None, c_probs, query, key, value, probs, scale, _pair.rule.every,
-    )
-    dquery = dquery + c_query
-    dkey = dkey + c_key
-    dvalue = dvalue + c_value
-    return BiasedAttentionSecond(
-        _runtime.restored(v_y, 0, B_dims).to(dtype), _runtime.restored(dquery, 0, B_dims).to(dtype),
-        _runtime.restored(dkey, 0, B_dims).to(dtype),
-        _runtime.restored(dvalue, 0, B_dims).to(dtype),
-        _runtime.restored(dbias, 0, B_dims).to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(v_query, v_key, v_value, v_bias, g, query, key, value, probs, scale, needs) -> tuple:
-    B = g.shape[0]
-    T = g.shape[1]
-    E = query.shape[2]
-    S = key.shape[1]
-    F = g.shape[2]
     v_y = c_value = c_query = c_key = c_probs = None
-    if needs.g or needs.value or needs.key or needs.probs:
-        if v_query is None:
-            v_query = g.new_full((), 0).expand(B, T, E)
-    if needs.g or needs.value or needs.query or needs.probs:
-        if v_key is None:
-            v_key = g.new_full((), 0).expand(B, S, E)
-    if needs.g or needs.probs:
-        if v_value is None:
-            v_value = g.new_full((), 0).expand(B, S, F)
-    if needs.g or needs.value or needs.probs:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(B, T, S)
     if needs.query or needs.key or needs.probs:
         g_probs = g @ value.mT
         g_bias_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
@@ -550,18 +257,10 @@ def _behind(v_query, v_key, v_value, v_bias, g, query, key, value, probs, scale,
     return (v_y, c_query, c_key, c_value, c_probs)
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
-    B = query.shape[0]
-    T = query.shape[1]
-    S = key.shape[1]
-    F = value.shape[2]
     dquery = dkey = dvalue = dbias = None
-    if c_y is None:
-        c_y = query.new_full((), 0).expand(B, T, F)
-    if needs.query or needs.key or needs.bias:
-        if c_probs is None:
-            c_probs = query.new_full((), 0).expand(B, T, S)
     if needs.value:
         dvalue = probs.mT @ c_y
     if needs.query or needs.key or needs.bias:
@@ -574,64 +273,8 @@ def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
     return (dquery, dkey, dvalue, dbias)
 
 
-_pair = _runtime.Pair(
-    "biased_attention", biased_attention_forward, (_forward, _backward, _behind, _pullback),
-    numbers="scale",
-)
+biased_attention_jvp = _pair.jvp()
+biased_attention_double_backward = _pair.double_backward(BiasedAttentionSecond)
 
 
-def _arguments(query, key, value, bias, scale) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(query, Tensor) or query.dim() < 2 or not query.is_floating_point():
-        _inputs.fits("query", query, "(*B, T, E)", (..., None, None))
-    dtype = query.dtype
-    *B_dims, T, E = query.shape
-    if (
-        not isinstance(key, Tensor)
-        or key.dim() != 2 + len(B_dims)
-        or key.shape[:-2] != (*B_dims,)
-        or key.shape[-1] != E
-        or key.dtype != dtype
-    ):
-        _inputs.fits("key", key, "(*B, S, E) with B, E as in query", (*B_dims, None, E), dtype)
-    *_, S, _ = key.shape
-    if (
-        not isinstance(value, Tensor)
-        or value.dim() != 2 + len(B_dims)
-        or value.shape[:-2] != (*B_dims,)
-        or value.shape[-2] != S
-        or value.dtype != dtype
-    ):
-        _inputs.fits(
-            "value",
-            value,
-            "(*B, S, F) with B as in query and S as in key",
-            (*B_dims, S, None),
-            dtype,
-        )
-    bias = _runtime.spread(bias, (*B_dims, T, S))
-    if not isinstance(bias, Tensor) or bias.shape != (*B_dims, T, S) or bias.dtype != dtype:
-        _inputs.fits(
-            "bias",
-            bias,
-            "(*B, T, S) with B, T as in query and S as in key",
-            (*B_dims, T, S),
-            dtype,
-        )
-    if dtype in _runtime.HALF:
-        query, key, value, bias = _runtime.single(query, key, value, bias)
-    if len(B_dims) != 1:
-        query, key, value, bias = _runtime.merged(0, -2, query, key, value, bias)
-    if S == 0:
-        raise ValueError(
-            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if scale is None and E == 0:
-        raise ValueError("biased_attention divides a number by E, which is 0")
-    scale = E ** -0.5 if scale is None else scale
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    return dtype, B_dims, query, key, value, bias, scale
+_pair.complete()

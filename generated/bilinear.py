@@ -68,7 +68,14 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("bilinear")
+_pair = _runtime.Pair("bilinear", """
+    x1: *N K
+    x2: *N L
+    weight: H K L
+    bias: H = 0
+    y, g: *N H
+    through: *N L H
+""")
 
 
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -76,12 +83,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
-    if _runtime.in_plain_torch():
-        return bilinear_forward(x1, x2, weight, bias).y.to(x1.dtype)
-    dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
-    y = _pair(x1, x2, weight, bias)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x1, x2, weight, bias)
 
 
 class BilinearForward(NamedTuple):
@@ -92,24 +94,12 @@ class BilinearForward(NamedTuple):
     through: Tensor  # (*N, L, H)
 
 
+@_pair.forward
+@_runtime.uncast
 def bilinear_forward(
     x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
 ) -> BilinearForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
-    """
-    dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
-    result = _forward(x1, x2, weight, bias)
-    return BilinearForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x1, 0, N_dims),
-        _runtime.restored(result.x2, 0, N_dims), result.weight,
-        _runtime.restored(result.through, 0, N_dims),
-    )
-
-
-@_runtime.uncast
-def _forward(x1, x2, weight, bias) -> BilinearForward:
+    """The output y, then what the backward needs."""
     H = weight.shape[0]
     if bias is None:
         bias = x1.new_full((), 0).expand(H)
@@ -125,48 +115,12 @@ class BilinearGradients(NamedTuple):
     dbias: Tensor  # (H,)
 
 
-def bilinear_backward(
-    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor,
-) -> BilinearGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x1 (*N, K), x2 (*N, L), weight (H, K, L), through (*N, L, H).
-    """
-    _inputs.fits("dy", dy, "(*N, H)", (..., None))
-    dtype = dy.dtype
-    *N_dims, H = dy.shape
-    _inputs.fits("x1", x1, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
-    *_, K = x1.shape
-    _inputs.fits("x2", x2, "(*N, L) with N as in dy", (*N_dims, None), dtype, True)
-    *_, L = x2.shape
-    _inputs.fits(
-        "weight",
-        weight,
-        "(H, K, L) with H as in dy and K as in x1 and L as in x2",
-        (H, K, L),
-        dtype, True,
-    )
-    _inputs.fits(
-        "through",
-        through,
-        "(*N, L, H) with N, H as in dy and L as in x2",
-        (*N_dims, L, H),
-        dtype, True,
-    )
-    dy, x1, x2, weight, through = _runtime.single(dy, x1, x2, weight, through)
-    if len(N_dims) != 1:
-        dy, x1, x2 = _runtime.merged(0, -1, dy, x1, x2)
-        through, = _runtime.merged(0, -2, through)
-    result = _backward(dy, x1, x2, weight, through, _pair.rule.every)
-    return BilinearGradients(
-        _runtime.restored(result.dx1, 0, N_dims).to(dtype),
-        _runtime.restored(result.dx2, 0, N_dims).to(dtype), result.dweight.to(dtype),
-        result.dbias.to(dtype),
-    )
-
-
+@_pair.backward
 @_runtime.uncast
-def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
+def bilinear_backward(
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor, needs,
+) -> BilinearGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx1 = dx2 = dweight = dbias = None
     if needs.x2:
         dx2 = (dy[:, None] * through).sum(2)
@@ -186,21 +140,18 @@ class BilinearAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
+@_pair.checked
 @_runtime.uncast
 def bilinear_atoms(
     x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
 ) -> BilinearAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
-    """
-    _, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
+    """Every statement of the mathematics, as it is written."""
     H = weight.shape[0]
     if bias is None:
         bias = x1.new_full((), 0).expand(H)
     through = torch.einsum("hkl,nk->nlh", weight, x1)
     y = (x2[:, :, None] * through).sum(1) + bias
-    return BilinearAtoms(_runtime.restored(through, 0, N_dims), _runtime.restored(y, 0, N_dims))
+    return BilinearAtoms(through, y)
 
 
 class BilinearChain(NamedTuple):
@@ -212,26 +163,14 @@ class BilinearChain(NamedTuple):
     dbias: Tensor  # (H,)
 
 
+@_pair.checked
 @_runtime.uncast
 def bilinear_chain(
     dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
     through: Tensor | None = None, y: Tensor | None = None,
 ) -> BilinearChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, H), x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,), through (*N, L, H), y
-    (*N, H).
-    """
-    dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
-    L = x2.shape[1]
-    H = weight.shape[0]
-    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("through", through, "(*N, L, H)", (*N_dims, L, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    dy, through, y = _runtime.single(dy, through, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
-        through, = _runtime.merged(0, -2, through)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    H = dy.shape[1]
     if bias is None:
         bias = dy.new_full((), 0).expand(H)
     dthrough = dy[:, None] * x2[:, :, None]
@@ -239,63 +178,7 @@ def bilinear_chain(
     dx2 = (dy[:, None] * through).sum(2)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
     dbias = dy.sum(0)
-    return BilinearChain(
-        _runtime.restored(dthrough, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx1, 0, N_dims), _runtime.restored(dx2, 0, N_dims), dweight, dbias,
-    )
-
-
-def bilinear_jvp(
-    v_x1: Tensor, v_x2: Tensor, v_weight: Tensor, v_bias: Tensor, x1: Tensor, x2: Tensor,
-    weight: Tensor, through: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), x1 (*N, K), x2 (*N, L),
-    weight (H, K, L), through (*N, L, H).
-    """
-    _inputs.fits("v_x1", v_x1, "(*N, K)", (..., None))
-    dtype = v_x1.dtype
-    *N_dims, K = v_x1.shape
-    _inputs.fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
-    *_, L = v_x2.shape
-    _inputs.fits(
-        "v_weight",
-        v_weight,
-        "(H, K, L) with K as in v_x1 and L as in v_x2",
-        (None, K, L),
-        dtype, True,
-    )
-    H = v_weight.shape[0]
-    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _inputs.fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
-    _inputs.fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
-    _inputs.fits(
-        "weight",
-        weight,
-        "(H, K, L) with H as in v_weight and K as in v_x1 and L as in v_x2",
-        (H, K, L),
-        dtype, True,
-    )
-    _inputs.fits(
-        "through",
-        through,
-        "(*N, L, H) with N as in v_x1 and L as in v_x2 and H as in v_weight",
-        (*N_dims, L, H),
-        dtype, True,
-    )
-    v_x1, v_x2, v_weight, v_bias, x1, x2, weight, through = _runtime.single(
-        v_x1, v_x2, v_weight, v_bias, x1, x2, weight, through,
-    )
-    if len(N_dims) != 1:
-        v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
-        through, = _runtime.merged(0, -2, through)
-    dg_through = (
-        torch.einsum("hkl,nk->nlh", v_weight, x1)
-        + torch.einsum("hkl,nk->nlh", weight, v_x1)
-    )
-    v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return BilinearChain(dthrough, dy, dx1, dx2, dweight, dbias)
 
 
 class BilinearSecond(NamedTuple):
@@ -306,90 +189,10 @@ class BilinearSecond(NamedTuple):
     dbias: Tensor  # (H,)
 
 
-def bilinear_double_backward(
-    v_x1: Tensor, v_x2: Tensor, v_weight: Tensor, v_bias: Tensor, g: Tensor, x1: Tensor, x2: Tensor,
-    weight: Tensor, through: Tensor,
-) -> BilinearSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), g (*N, H), x1 (*N, K), x2
-    (*N, L), weight (H, K, L), through (*N, L, H).
-    """
-    _inputs.fits("v_x1", v_x1, "(*N, K)", (..., None))
-    dtype = v_x1.dtype
-    *N_dims, K = v_x1.shape
-    _inputs.fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
-    *_, L = v_x2.shape
-    _inputs.fits(
-        "v_weight",
-        v_weight,
-        "(H, K, L) with K as in v_x1 and L as in v_x2",
-        (None, K, L),
-        dtype, True,
-    )
-    H = v_weight.shape[0]
-    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _inputs.fits(
-        "g",
-        g,
-        "(*N, H) with N as in v_x1 and H as in v_weight",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
-    _inputs.fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
-    _inputs.fits(
-        "weight",
-        weight,
-        "(H, K, L) with H as in v_weight and K as in v_x1 and L as in v_x2",
-        (H, K, L),
-        dtype, True,
-    )
-    _inputs.fits(
-        "through",
-        through,
-        "(*N, L, H) with N as in v_x1 and L as in v_x2 and H as in v_weight",
-        (*N_dims, L, H),
-        dtype, True,
-    )
-    v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through = _runtime.single(
-        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through,
-    )
-    if len(N_dims) != 1:
-        v_x1, v_x2, g, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, g, x1, x2)
-        through, = _runtime.merged(0, -2, through)
-    v_y, c_x1, c_x2, c_weight, c_through = _behind(
-        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, _pair.rule.every_behind,
-    )
-    dx1, dx2, dweight, dbias = _pullback(None, c_through, x1, x2, weight, through, _pair.rule.every)
-    dx1 = dx1 + c_x1
-    dx2 = dx2 + c_x2
-    dweight = dweight + c_weight
-    return BilinearSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx1, 0, N_dims).to(dtype),
-        _runtime.restored(dx2, 0, N_dims).to(dtype), dweight.to(dtype), dbias.to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> tuple:
-    N = g.shape[0]
-    K = x1.shape[1]
-    L = x2.shape[1]
-    H = g.shape[1]
     v_y = c_x1 = c_weight = c_x2 = c_through = None
-    if needs.g or needs.weight or needs.x2:
-        if v_x1 is None:
-            v_x1 = g.new_full((), 0).expand(N, K)
-    if needs.g or needs.through:
-        if v_x2 is None:
-            v_x2 = g.new_full((), 0).expand(N, L)
-    if needs.g or needs.x1 or needs.x2:
-        if v_weight is None:
-            v_weight = g.new_full((), 0).expand(H, K, L)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(H)
     if needs.x1:
         c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
     if needs.weight:
@@ -408,17 +211,11 @@ def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> 
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
-    N = x1.shape[0]
-    L = x2.shape[1]
-    H = weight.shape[0]
     dx1 = dx2 = dweight = dbias = None
-    if c_y is None:
-        c_y = x1.new_full((), 0).expand(N, H)
     if needs.x1 or needs.weight:
-        if c_through is None:
-            c_through = x1.new_full((), 0).expand(N, L, H)
         dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
     if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
@@ -431,10 +228,15 @@ def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     return (dx1, dx2, dweight, dbias)
 
 
-def _takes_plain(x1, x2, weight, bias) -> bool:
-    return bias is None
+bilinear_jvp = _pair.jvp()
+bilinear_double_backward = _pair.double_backward(BilinearSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x1, x2, weight, bias: bias is None)
+
+
+@_plain.forward
 @_runtime.uncast
 def _plain_forward(x1, x2, weight) -> tuple:
     through = torch.einsum("hkl,nk->nlh", weight, x1)
@@ -442,6 +244,7 @@ def _plain_forward(x1, x2, weight) -> tuple:
     return (y, x1, x2, weight, through)
 
 
+@_plain.backward
 @_runtime.uncast
 def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     dx1 = dx2 = dweight = None
@@ -456,22 +259,10 @@ def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     return (dx1, dx2, dweight)
 
 
+@_plain.behind
 @_runtime.uncast
 def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tuple:
-    N = g.shape[0]
-    K = x1.shape[1]
-    L = x2.shape[1]
-    H = g.shape[1]
     v_y = c_x1 = c_weight = c_x2 = c_through = None
-    if needs.g or needs.weight or needs.x2:
-        if v_x1 is None:
-            v_x1 = g.new_full((), 0).expand(N, K)
-    if needs.g or needs.through:
-        if v_x2 is None:
-            v_x2 = g.new_full((), 0).expand(N, L)
-    if needs.g or needs.x1 or needs.x2:
-        if v_weight is None:
-            v_weight = g.new_full((), 0).expand(H, K, L)
     if needs.x1:
         c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
     if needs.weight:
@@ -490,17 +281,11 @@ def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tu
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
 
+@_plain.pullback
 @_runtime.uncast
 def _plain_pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
-    N = x1.shape[0]
-    L = x2.shape[1]
-    H = weight.shape[0]
     dx1 = dx2 = dweight = None
-    if c_y is None:
-        c_y = x1.new_full((), 0).expand(N, H)
     if needs.x1 or needs.weight:
-        if c_through is None:
-            c_through = x1.new_full((), 0).expand(N, L, H)
         dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
     if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
@@ -511,49 +296,4 @@ def _plain_pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     return (dx1, dx2, dweight)
 
 
-_pair = _runtime.Pair(
-    "bilinear", bilinear_forward, (_forward, _backward, _behind, _pullback), optional="bias",
-    made="bias",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x1, x2, weight, bias) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x1, Tensor) or x1.dim() < 1 or not x1.is_floating_point():
-        _inputs.fits("x1", x1, "(*N, K)", (..., None))
-    dtype = x1.dtype
-    *N_dims, K = x1.shape
-    if (
-        not isinstance(x2, Tensor)
-        or x2.dim() != 1 + len(N_dims)
-        or x2.shape[:-1] != (*N_dims,)
-        or x2.dtype != dtype
-    ):
-        _inputs.fits("x2", x2, "(*N, L) with N as in x1", (*N_dims, None), dtype)
-    *_, L = x2.shape
-    if (
-        not isinstance(weight, Tensor)
-        or weight.dim() != 3
-        or weight.shape[1] != K
-        or weight.shape[2] != L
-        or weight.dtype != dtype
-    ):
-        _inputs.fits(
-            "weight",
-            weight,
-            "(H, K, L) with K as in x1 and L as in x2",
-            (None, K, L),
-            dtype,
-        )
-    H = weight.shape[0]
-    if bias is not None:
-        if not isinstance(bias, Tensor) or bias.shape != (H,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
-    if dtype in _runtime.HALF:
-        x1, x2, weight, bias = _runtime.single(x1, x2, weight, bias)
-    if len(N_dims) != 1:
-        x1, x2 = _runtime.merged(0, -1, x1, x2)
-    return dtype, N_dims, x1, x2, weight, bias
+_pair.complete()

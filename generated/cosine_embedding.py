@@ -112,7 +112,13 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("cosine_embedding")
+_pair = _runtime.Pair("cosine_embedding", """
+    x1, x2: *N C
+    target: *N, constant
+    loss, g: *N for none; () for sum mean
+    norms_term, norms_term_2, norms, cosine, product, excess, losses: *N
+    reduction: none | sum | mean
+""")
 
 
 def cosine_embedding(
@@ -123,16 +129,7 @@ def cosine_embedding(
 
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
-    _inputs.without_gradient("target", target)
-    if _runtime.in_plain_torch():
-        return cosine_embedding_forward(x1, x2, target, margin, eps, reduction).loss.to(x1.dtype)
-    dtype, N_dims, x1, x2, target, margin, eps, reduction = _arguments(
-        x1, x2, target, margin, eps, reduction,
-    )
-    loss = _pair(x1, x2, target, margin, eps, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x1, x2, target, margin, eps, reduction)
 
 
 class CosineEmbeddingForward(NamedTuple):
@@ -148,32 +145,12 @@ class CosineEmbeddingForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def cosine_embedding_forward(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
     reduction: str = "mean",
 ) -> CosineEmbeddingForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
-    """
-    dtype, N_dims, x1, x2, target, margin, eps, reduction = _arguments(
-        x1, x2, target, margin, eps, reduction,
-    )
-    result = _forward(x1, x2, target, margin, eps, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return CosineEmbeddingForward(
-        loss.to(dtype), _runtime.restored(result.x1, 0, N_dims),
-        _runtime.restored(result.x2, 0, N_dims), _runtime.restored(result.target, 0, N_dims),
-        _runtime.restored(result.norms_term, 0, N_dims),
-        _runtime.restored(result.norms_term_2, 0, N_dims),
-        _runtime.restored(result.norms, 0, N_dims), _runtime.restored(result.cosine, 0, N_dims),
-        result.margin, result.reduction,
-    )
-
-
-def _forward(x1, x2, target, margin, eps, reduction) -> CosineEmbeddingForward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x1.shape[0]
     product = (x1 * x2).sum(1)
@@ -203,63 +180,12 @@ class CosineEmbeddingGradients(NamedTuple):
     dx2: Tensor  # (*N, C)
 
 
+@_pair.backward
 def cosine_embedding_backward(
     dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, norms_term: Tensor, norms_term_2: Tensor,
-    norms: Tensor, cosine: Tensor, margin: float, reduction: str = "mean",
+    norms: Tensor, cosine: Tensor, margin: float, reduction: str = "mean", needs=None,
 ) -> CosineEmbeddingGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,),
-    norms_term_2 (*N,), norms (*N,), cosine (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x1", x1, "(*N, C)", (..., None), dtype, True)
-    *N_dims, C = x1.shape
-    _inputs.fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype, True)
-    _inputs.fits("norms_term", norms_term, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _inputs.fits("norms_term_2", norms_term_2, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _inputs.fits("norms", norms, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _inputs.fits("cosine", cosine, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    target = _inputs.as_number("target", target, dtype)
-    _inputs.fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    dloss, x1, x2, norms_term, norms_term_2, norms, cosine = _runtime.single(
-        dloss, x1, x2, norms_term, norms_term_2, norms, cosine,
-    )
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
-                0, 0, dloss, target, norms_term, norms_term_2, norms, cosine,
-            )
-            x1, x2 = _runtime.merged(0, -1, x1, x2)
-    else:
-        if len(N_dims) != 1:
-            x1, x2 = _runtime.merged(0, -1, x1, x2)
-            target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
-                0, 0, target, norms_term, norms_term_2, norms, cosine,
-            )
-    if not isinstance(margin, (float, int)):
-        margin = _inputs.number("margin", margin)
-    result = _backward(
-        dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
-        _pair.rule.every,
-    )
-    return CosineEmbeddingGradients(
-        _runtime.restored(result.dx1, 0, N_dims).to(dtype),
-        _runtime.restored(result.dx2, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(
-    dloss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction, needs,
-) -> CosineEmbeddingGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = x1.shape[0]
     dx1 = dx2 = None
@@ -301,17 +227,12 @@ class CosineEmbeddingAtoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def cosine_embedding_atoms(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
     reduction: str = "mean",
 ) -> CosineEmbeddingAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
-    """
-    _, N_dims, x1, x2, target, margin, eps, reduction = _arguments(
-        x1, x2, target, margin, eps, reduction,
-    )
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x1.shape[0]
         if N == 0:
@@ -331,13 +252,7 @@ def cosine_embedding_atoms(
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return CosineEmbeddingAtoms(
-        _runtime.restored(product, 0, N_dims), _runtime.restored(norms, 0, N_dims),
-        _runtime.restored(cosine, 0, N_dims), _runtime.restored(excess, 0, N_dims),
-        _runtime.restored(losses, 0, N_dims), loss,
-    )
+    return CosineEmbeddingAtoms(product, norms, cosine, excess, losses, loss)
 
 
 class CosineEmbeddingChain(NamedTuple):
@@ -351,45 +266,13 @@ class CosineEmbeddingChain(NamedTuple):
     dx2: Tensor  # (*N, C)
 
 
+@_pair.checked
 def cosine_embedding_chain(
     dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, product: Tensor, norms: Tensor,
     cosine: Tensor, excess: Tensor, losses: Tensor, loss: Tensor, margin: float = 0,
     eps: float = 1e-12, reduction: str = "mean",
 ) -> CosineEmbeddingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x1 (*N, C), x2 (*N, C), target (*N,), product (*N,), norms
-    (*N,), cosine (*N,), excess (*N,), losses (*N,), loss (), (*N,) for "none".
-    """
-    dtype, N_dims, x1, x2, target, _, eps, reduction = _arguments(
-        x1, x2, target, margin, eps, reduction,
-    )
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("product", product, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("norms", norms, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("cosine", cosine, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("excess", excess, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, product, norms, cosine, excess, losses, loss = _runtime.single(
-        dloss, product, norms, cosine, excess, losses, loss,
-    )
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, product, norms, cosine, excess, losses, loss = _runtime.merged(
-                0, 0, dloss, product, norms, cosine, excess, losses, loss,
-            )
-    else:
-        if len(N_dims) != 1:
-            product, norms, cosine, excess, losses = _runtime.merged(
-                0, 0, product, norms, cosine, excess, losses,
-            )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -412,99 +295,7 @@ def cosine_embedding_chain(
         dproduct[:, None] * x1
         + 2 * (dnorms / (2 * norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
     )
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return CosineEmbeddingChain(
-        _runtime.restored(dproduct, 0, N_dims), _runtime.restored(dnorms, 0, N_dims),
-        _runtime.restored(dcosine, 0, N_dims), _runtime.restored(dexcess, 0, N_dims),
-        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dx1, 0, N_dims),
-        _runtime.restored(dx2, 0, N_dims),
-    )
-
-
-def cosine_embedding_jvp(
-    v_x1: Tensor, v_x2: Tensor, x1: Tensor, x2: Tensor, target: Tensor, norms_term: Tensor,
-    norms_term_2: Tensor, norms: Tensor, cosine: Tensor, margin: float, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x1 (*N, C), v_x2 (*N, C), x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,),
-    norms_term_2 (*N,), norms (*N,), cosine (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x1", v_x1, "(*N, C)", (..., None))
-    dtype = v_x1.dtype
-    *N_dims, C = v_x1.shape
-    _inputs.fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _inputs.fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _inputs.fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _inputs.fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _inputs.fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _inputs.fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _inputs.fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    target = _inputs.as_number("target", target, dtype)
-    _inputs.fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
-    v_x1, v_x2, x1, x2, norms_term, norms_term_2, norms, cosine = _runtime.single(
-        v_x1, v_x2, x1, x2, norms_term, norms_term_2, norms, cosine,
-    )
-    if len(N_dims) != 1:
-        v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
-        target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
-            0, 0, target, norms_term, norms_term_2, norms, cosine,
-        )
-    if not isinstance(margin, (float, int)):
-        margin = _inputs.number("margin", margin)
-    if reduction == "mean":
-        N = x1.shape[0]
-    sum_v_x1_x1 = (v_x1 * x1).sum(1)
-    sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    if reduction == "none":
-        dg_x2_term = -sum_v_x2_x2 * cosine
-        dg_x1_term = -sum_v_x1_x1 * cosine
-    dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
-    if reduction == "none":
-        v_loss = torch.where(
-            target == 1,
-            -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
-            torch.where(
-                (target == -1) & (cosine - margin >= 0),
-                dg_product / norms + dg_x1_term / norms_term + dg_x2_term / norms_term_2,
-                0,
-            ),
-        )
-    elif reduction == "sum":
-        v_loss = torch.where(
-            target == 1,
-            cosine * (sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2) - dg_product / norms,
-            torch.where(
-                (target == -1) & (cosine - margin >= 0),
-                torch.addcmul(
-                    dg_product / norms,
-                    cosine,
-                    sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2,
-                    value=-1,
-                ),
-                0,
-            ),
-        ).sum()
-    else:
-        v_loss = torch.where(
-            target == 1,
-            cosine * (sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2) - dg_product / norms,
-            torch.where(
-                (target == -1) & (cosine - margin >= 0),
-                torch.addcmul(
-                    dg_product / norms,
-                    cosine,
-                    sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2,
-                    value=-1,
-                ),
-                0,
-            ),
-        ).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return CosineEmbeddingChain(dproduct, dnorms, dcosine, dexcess, dlosses, dloss, dx1, dx2)
 
 
 class CosineEmbeddingSecond(NamedTuple):
@@ -513,81 +304,13 @@ class CosineEmbeddingSecond(NamedTuple):
     dx2: Tensor  # (*N, C)
 
 
-def cosine_embedding_double_backward(
-    v_x1: Tensor, v_x2: Tensor, g: Tensor, x1: Tensor, x2: Tensor, target: Tensor,
-    norms_term: Tensor, norms_term_2: Tensor, norms: Tensor, cosine: Tensor, margin: float,
-    reduction: str = "mean",
-) -> CosineEmbeddingSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x1 (*N, C), v_x2 (*N, C), g (), (*N,) for "none", x1 (*N, C), x2 (*N, C), target
-    (*N,), norms_term (*N,), norms_term_2 (*N,), norms (*N,), cosine (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x1", v_x1, "(*N, C)", (..., None))
-    dtype = v_x1.dtype
-    *N_dims, C = v_x1.shape
-    _inputs.fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _inputs.fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
-    _inputs.fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _inputs.fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _inputs.fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    _inputs.fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
-    target = _inputs.as_number("target", target, dtype)
-    _inputs.fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
-    v_x1, v_x2, g, x1, x2, norms_term, norms_term_2, norms, cosine = _runtime.single(
-        v_x1, v_x2, g, x1, x2, norms_term, norms_term_2, norms, cosine,
-    )
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
-            g, target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
-                0, 0, g, target, norms_term, norms_term_2, norms, cosine,
-            )
-    else:
-        if len(N_dims) != 1:
-            v_x1, v_x2, x1, x2 = _runtime.merged(0, -1, v_x1, v_x2, x1, x2)
-            target, norms_term, norms_term_2, norms, cosine = _runtime.merged(
-                0, 0, target, norms_term, norms_term_2, norms, cosine,
-            )
-    if not isinstance(margin, (float, int)):
-        margin = _inputs.number("margin", margin)
-    v_loss, c_x1, c_x2, _, c_norms_term, c_norms_term_2, c_norms, c_cosine = _behind(
-        v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
-        _pair.rule.every_behind,
-    )
-    dx1, dx2 = _pullback(
-        None, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
-        norms_term_2, norms, cosine, margin, reduction, _pair.rule.every,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    dx1 = dx1 + c_x1
-    dx2 = dx2 + c_x2
-    return CosineEmbeddingSecond(
-        v_loss.to(dtype), _runtime.restored(dx1, 0, N_dims).to(dtype),
-        _runtime.restored(dx2, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(
     v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
     needs,
 ) -> tuple:
     N = x1.shape[0]
-    C = x1.shape[1]
     v_loss = c_x1 = c_x2 = c_norms_term = c_norms_term_2 = c_norms = c_cosine = None
-    if needs.g or needs.x1 or needs.x2 or needs.norms_term or needs.norms or needs.cosine:
-        if v_x1 is None:
-            v_x1 = g.new_full((), 0).expand(N, C)
-    if needs.g or needs.x1 or needs.x2 or needs.norms_term_2 or needs.norms or needs.cosine:
-        if v_x2 is None:
-            v_x2 = g.new_full((), 0).expand(N, C)
     if reduction == "mean":
         if (
         needs.x1
@@ -739,28 +462,13 @@ def _behind(
     return (v_loss, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
 
 
+@_pair.pullback
 def _pullback(
     c_loss, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
     norms_term_2, norms, cosine, margin, reduction, needs,
 ) -> tuple:
     N = x1.shape[0]
     dx1 = dx2 = None
-    if reduction == "none":
-        if c_loss is None:
-            c_loss = x1.new_full((), 0).expand(N)
-    else:
-        if c_loss is None:
-            c_loss = x1.new_full((), 0)
-    if needs.x1:
-        if c_norms_term is None:
-            c_norms_term = x1.new_full((), 0).expand(N)
-    if needs.x2:
-        if c_norms_term_2 is None:
-            c_norms_term_2 = x1.new_full((), 0).expand(N)
-    if c_norms is None:
-        c_norms = x1.new_full((), 0).expand(N)
-    if c_cosine is None:
-        c_cosine = x1.new_full((), 0).expand(N)
     if reduction in ("none", "sum"):
         dcosine = (
             c_cosine
@@ -804,33 +512,8 @@ def _pullback(
     return (dx1, dx2)
 
 
-_pair = _runtime.Pair(
-    "cosine_embedding", cosine_embedding_forward, (_forward, _backward, _behind, _pullback),
-    numbers="margin eps reduction",
-)
+cosine_embedding_jvp = _pair.jvp()
+cosine_embedding_double_backward = _pair.double_backward(CosineEmbeddingSecond)
 
 
-def _arguments(x1, x2, target, margin, eps, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x1, Tensor) or x1.dim() < 1 or not x1.is_floating_point():
-        _inputs.fits("x1", x1, "(*N, C)", (..., None))
-    dtype = x1.dtype
-    *N_dims, C = x1.shape
-    if not isinstance(x2, Tensor) or x2.shape != (*N_dims, C) or x2.dtype != dtype:
-        _inputs.fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype)
-    target = _inputs.as_number("target", target, dtype)
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,):
-        _inputs.fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
-    if dtype in _runtime.HALF:
-        x1, x2 = _runtime.single(x1, x2)
-    if len(N_dims) != 1:
-        x1, x2 = _runtime.merged(0, -1, x1, x2)
-        target, = _runtime.merged(0, 0, target)
-    if not isinstance(margin, (float, int)):
-        margin = _inputs.number("margin", margin)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    return dtype, N_dims, x1, x2, target, margin, eps, reduction
+_pair.complete()

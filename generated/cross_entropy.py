@@ -117,7 +117,17 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("cross_entropy")
+_pair = _runtime.Pair("cross_entropy", """
+    logits, probs, logprobs: N C *S
+    labels: N *S -> C, ignored
+    weight: C = 1, constant
+    loss, g: N *S for none; () for sum mean
+    labels_kept, counted, picked, smoothing, losses: N *S
+    counted_sum_2: () for mean
+    reduction: none | sum | mean
+    C != 0: logits_shifted takes a maximum along it, but C is 0
+    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
+""")
 
 
 def cross_entropy(
@@ -128,18 +138,7 @@ def cross_entropy(
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
-    _inputs.without_gradient("weight", weight)
-    if _runtime.in_plain_torch():
-        return cross_entropy_forward(
-            logits, labels, weight, label_smoothing, ignore_index, reduction,
-        ).loss.to(logits.dtype)
-    dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index, reduction = _arguments(
-        logits, labels, weight, label_smoothing, ignore_index, reduction,
-    )
-    loss = _pair(logits, labels, weight, label_smoothing, ignore_index, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, labels, weight, label_smoothing, ignore_index, reduction)
 
 
 class CrossEntropyForward(NamedTuple):
@@ -154,38 +153,18 @@ class CrossEntropyForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def cross_entropy_forward(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     ignore_index: int = -100, reduction: str = "mean",
 ) -> CrossEntropyForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index, reduction = _arguments(
-        logits, labels, weight, label_smoothing, ignore_index, reduction,
-    )
-    result = _forward(logits, labels, weight, label_smoothing, ignore_index, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return CrossEntropyForward(
-        loss.to(dtype), _runtime.restored(result.labels, 1, S_dims),
-        _runtime.restored(result.labels_kept, 1, S_dims), result.weight,
-        _runtime.restored(result.probs, 2, S_dims), _runtime.restored(result.counted, 1, S_dims),
-        result.counted_sum_2, result.label_smoothing, result.reduction,
-    )
-
-
-def _forward(
-    logits, labels, weight, label_smoothing, ignore_index, reduction,
-) -> CrossEntropyForward:
+    """The output loss, then what the backward needs."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
@@ -227,87 +206,13 @@ class CrossEntropyGradients(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
+@_pair.backward
 def cross_entropy_backward(
     dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
     counted: Tensor, counted_sum_2: Tensor | None, label_smoothing: float, reduction: str = "mean",
+    needs=None,
 ) -> CrossEntropyGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (N, *S) for "none", labels (N, *S), labels_kept (N, *S), weight (C,), probs
-    (N, C, *S), counted (N, *S), counted_sum_2 ().
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S)", (None, ...))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
-    N, *S_dims = labels_kept.shape
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, S as in labels_kept",
-        (N, None, *S_dims),
-        dtype, True,
-    )
-    _, C, *_ = probs.shape
-    _inputs.fits(
-        "counted",
-        counted,
-        "(N, *S) with N, S as in labels_kept",
-        (N, *S_dims),
-        dtype, True,
-    )
-    if reduction == "mean":
-        _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in probs", (C,), weight.dtype)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True)
-        dloss, labels_kept, probs, counted = _runtime.single(dloss, labels_kept, probs, counted)
-        if len(S_dims) != 1:
-            dloss, labels, labels_kept, counted = _runtime.merged(
-                1, 0, dloss, labels, labels_kept, counted,
-            )
-            probs, = _runtime.merged(2, 0, probs)
-    elif reduction == "sum":
-        dloss, labels_kept, probs, counted = _runtime.single(dloss, labels_kept, probs, counted)
-        if len(S_dims) != 1:
-            labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-            probs, = _runtime.merged(2, 0, probs)
-    else:
-        dloss, labels_kept, probs, counted, counted_sum_2 = _runtime.single(
-            dloss, labels_kept, probs, counted, counted_sum_2,
-        )
-        if len(S_dims) != 1:
-            labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-            probs, = _runtime.merged(2, 0, probs)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    result = _backward(
-        dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        reduction, _pair.rule.every,
-    )
-    return CrossEntropyGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
-
-
-def _backward(
-    dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing, reduction,
-    needs,
-) -> CrossEntropyGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     C = weight.shape[0]
     if reduction == "none":
         dlogits = torch.where(labels_kept[:, None] != 0, dloss[:, None], 0) * torch.add(
@@ -371,23 +276,18 @@ class CrossEntropyAtoms(NamedTuple):
     loss: Tensor  # (), (N, *S) for "none"
 
 
+@_pair.checked
 def cross_entropy_atoms(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     ignore_index: int = -100, reduction: str = "mean",
 ) -> CrossEntropyAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    _, S_dims, logits, labels, weight, label_smoothing, ignore_index, reduction = _arguments(
-        logits, labels, weight, label_smoothing, ignore_index, reduction,
-    )
+    """Every statement of the mathematics, as it is written."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     logprobs = torch.log(probs)
     counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -412,13 +312,7 @@ def cross_entropy_atoms(
         loss = losses.sum()
     else:
         loss = losses.sum() / counted.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return CrossEntropyAtoms(
-        _runtime.restored(probs, 2, S_dims), _runtime.restored(logprobs, 2, S_dims),
-        _runtime.restored(counted, 1, S_dims), _runtime.restored(picked, 1, S_dims),
-        _runtime.restored(smoothing, 1, S_dims), _runtime.restored(losses, 1, S_dims), loss,
-    )
+    return CrossEntropyAtoms(probs, logprobs, counted, picked, smoothing, losses, loss)
 
 
 class CrossEntropyChain(NamedTuple):
@@ -432,6 +326,7 @@ class CrossEntropyChain(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def cross_entropy_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
     probs: Tensor | None = None, logprobs: Tensor | None = None, counted: Tensor | None = None,
@@ -439,51 +334,15 @@ def cross_entropy_chain(
     loss: Tensor | None = None, label_smoothing: float = 0, ignore_index: int = -100,
     reduction: str = "mean",
 ) -> CrossEntropyChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (N, *S) for "none", logits (N, C, *S), labels (N, *S), weight (C,), probs (N,
-    C, *S), logprobs (N, C, *S), counted (N, *S), picked (N, *S), smoothing (N, *S), losses (N, *S),
-    loss (), (N, *S) for "none".
-    """
-    dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index, reduction = _arguments(
-        logits, labels, weight, label_smoothing, ignore_index, reduction,
-    )
-    N = logits.shape[0]
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    if reduction in ("sum", "mean"):
+        N = logits.shape[0]
     C = logits.shape[1]
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S)", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("picked", picked, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("smoothing", smoothing, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(N, *S)", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, probs, logprobs, counted, picked, smoothing, losses, loss = _runtime.single(
-        dloss, probs, logprobs, counted, picked, smoothing, losses, loss,
-    )
-    if reduction == "none":
-        if len(S_dims) != 1:
-            dloss, counted, picked, smoothing, losses, loss = _runtime.merged(
-                1, 0, dloss, counted, picked, smoothing, losses, loss,
-            )
-            probs, logprobs = _runtime.merged(2, 0, probs, logprobs)
-    else:
-        if len(S_dims) != 1:
-            probs, logprobs = _runtime.merged(2, 0, probs, logprobs)
-            counted, picked, smoothing, losses = _runtime.merged(
-                1, 0, counted, picked, smoothing, losses,
-            )
     if reduction in ("sum", "mean"):
         S = logits.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, dloss.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -524,132 +383,9 @@ def cross_entropy_chain(
             dprobs * probs / torch.exp(logits).sum(1, keepdim=True)
         ).sum(1, keepdim=True) * torch.exp(logits)
     )
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 1, S_dims)
     return CrossEntropyChain(
-        _runtime.restored(dprobs, 2, S_dims), _runtime.restored(dlogprobs, 2, S_dims),
-        _runtime.restored(dcounted, 1, S_dims), _runtime.restored(dpicked, 1, S_dims),
-        _runtime.restored(dsmoothing, 1, S_dims), _runtime.restored(dlosses, 1, S_dims), dloss,
-        _runtime.restored(dlogits, 2, S_dims),
+        dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dloss, dlogits,
     )
-
-
-def cross_entropy_jvp(
-    v_logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor | None, label_smoothing: float, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N, C, *S),
-    counted (N, *S), counted_sum_2 ().
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    if reduction == "mean":
-        _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    if reduction in ("none", "sum"):
-        v_logits, labels_kept, probs, counted = _runtime.single(v_logits, labels_kept, probs, counted)
-    else:
-        v_logits, labels_kept, probs, counted, counted_sum_2 = _runtime.single(
-            v_logits, labels_kept, probs, counted, counted_sum_2,
-        )
-    if len(S_dims) != 1:
-        v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
-        labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    C = weight.shape[0]
-    weight_sum = weight.sum(0, keepdim=True)
-    if reduction == "none":
-        choice_labels_kept = (labels_kept != 0).to(v_logits.dtype)
-        v_loss = choice_labels_kept * (
-            v_logits * torch.add(
-                torch.addcmul(
-                    (label_smoothing - 1)
-                    * counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1),
-                    torch.add(
-                        label_smoothing * weight_sum[0] / C,
-                        counted[:, None],
-                        alpha=1 - label_smoothing,
-                    ),
-                    probs,
-                ),
-                weight[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        ).sum(1)
-    elif reduction == "sum":
-        choice_labels_kept = (labels_kept != 0).to(v_logits.dtype)
-        v_loss = (
-            choice_labels_kept[:, None] * v_logits * torch.add(
-                torch.addcmul(
-                    (label_smoothing - 1)
-                    * counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1),
-                    torch.add(
-                        label_smoothing * weight_sum[0] / C,
-                        counted[:, None],
-                        alpha=1 - label_smoothing,
-                    ),
-                    probs,
-                ),
-                weight[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        ).sum()
-    else:
-        choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
-        v_loss = (
-            choice_counted_sum_2_labels_kept[:, None] * v_logits * torch.add(
-                torch.addcmul(
-                    (label_smoothing - 1)
-                    * counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1),
-                    torch.add(
-                        label_smoothing * weight_sum[0] / C,
-                        counted[:, None],
-                        alpha=1 - label_smoothing,
-                    ),
-                    probs,
-                ),
-                weight[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        ).sum()
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, S_dims)
-    return v_loss.to(dtype)
 
 
 class CrossEntropySecond(NamedTuple):
@@ -657,107 +393,19 @@ class CrossEntropySecond(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
-def cross_entropy_double_backward(
-    v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor | None, label_smoothing: float, reduction: str = "mean",
-) -> CrossEntropySecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (N, C, *S), g (), (N, *S) for "none", labels (N, *S), labels_kept (N, *S),
-    weight (C,), probs (N, C, *S), counted (N, *S), counted_sum_2 ().
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    if reduction == "none":
-        _inputs.fits("g", g, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    if reduction == "mean":
-        _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    if reduction == "none":
-        v_logits, g, labels_kept, probs, counted = _runtime.single(
-            v_logits, g, labels_kept, probs, counted,
-        )
-        if len(S_dims) != 1:
-            v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
-            g, labels, labels_kept, counted = _runtime.merged(1, 0, g, labels, labels_kept, counted)
-    elif reduction == "sum":
-        v_logits, g, labels_kept, probs, counted = _runtime.single(
-            v_logits, g, labels_kept, probs, counted,
-        )
-        if len(S_dims) != 1:
-            v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
-            labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-    else:
-        v_logits, g, labels_kept, probs, counted, counted_sum_2 = _runtime.single(
-            v_logits, g, labels_kept, probs, counted, counted_sum_2,
-        )
-        if len(S_dims) != 1:
-            v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
-            labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    v_loss, _, _, _, c_probs, c_counted, c_counted_sum_2 = _behind(
-        v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        reduction, _pair.rule.every_behind,
-    )
-    dlogits, = _pullback(
-        None, c_probs, c_counted, c_counted_sum_2, labels, labels_kept, weight, probs, counted,
-        counted_sum_2, label_smoothing, reduction, _pair.rule.every,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, S_dims)
-    return CrossEntropySecond(v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype))
-
-
+@_pair.behind
 def _behind(
     v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
     reduction, needs,
 ) -> tuple:
-    N = labels.shape[0]
     C = weight.shape[0]
-    S = labels.shape[1]
     if reduction in ("none", "sum"):
         v_loss = c_probs = c_counted = None
-    else:
-        v_loss = c_probs = c_counted = c_counted_sum_2 = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
-    if reduction in ("none", "sum"):
         if needs.g or needs.probs:
             weight_sum = weight.sum(0, keepdim=True)
         choice_labels_kept = (labels_kept != 0).to(g.dtype)
     else:
+        v_loss = c_probs = c_counted = c_counted_sum_2 = None
         if needs.g or needs.probs or needs.counted_sum_2:
             weight_sum = weight.sum(0, keepdim=True)
         if needs.g or needs.probs or needs.counted:
@@ -881,21 +529,12 @@ def _behind(
     return (v_loss, None, None, None, c_probs, c_counted, c_counted_sum_2)
 
 
+@_pair.pullback
 def _pullback(
     c_loss, c_probs, c_counted, c_counted_sum_2, labels, labels_kept, weight, probs, counted,
     counted_sum_2, label_smoothing, reduction, needs,
 ) -> tuple:
-    N = labels.shape[0]
     C = weight.shape[0]
-    S = labels.shape[1]
-    if reduction == "none":
-        if c_loss is None:
-            c_loss = probs.new_full((), 0).expand(N, S)
-    else:
-        if c_loss is None:
-            c_loss = probs.new_full((), 0)
-    if c_probs is None:
-        c_probs = probs.new_full((), 0).expand(N, C, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     if reduction == "none":
         dlogits = torch.addcmul(
@@ -962,13 +601,17 @@ def _pullback(
     return (dlogits,)
 
 
-def _takes_plain(logits, labels, weight, label_smoothing, ignore_index, reduction) -> bool:
-    return weight is None and label_smoothing == 0 and _runtime.all_count(
-        labels, ignore_index,
-        logits.shape[1],
-    )
+cross_entropy_jvp = _pair.jvp()
+cross_entropy_double_backward = _pair.double_backward(CrossEntropySecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda logits, labels, weight, label_smoothing, ignore_index, reduction: weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1]),
+)
+
+
+@_plain.forward
 def _plain_forward(logits, labels, reduction) -> tuple:
     if reduction == "mean":
         N = logits.shape[0]
@@ -991,6 +634,7 @@ def _plain_forward(logits, labels, reduction) -> tuple:
     return (loss, labels, probs, reduction)
 
 
+@_plain.backward
 def _plain_backward(dloss, labels, probs, reduction, needs) -> tuple:
     if reduction == "none":
         dlogits = dloss[:, None] * probs
@@ -1012,13 +656,12 @@ def _plain_backward(dloss, labels, probs, reduction, needs) -> tuple:
     return (dlogits,)
 
 
+@_plain.behind
 def _plain_behind(v_logits, g, labels, probs, reduction, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     S = labels.shape[1]
     v_loss = c_probs = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
     if needs.g:
         if reduction == "none":
             v_loss = (
@@ -1048,18 +691,10 @@ def _plain_behind(v_logits, g, labels, probs, reduction, needs) -> tuple:
     return (v_loss, None, c_probs)
 
 
+@_plain.pullback
 def _plain_pullback(c_loss, c_probs, labels, probs, reduction, needs) -> tuple:
     N = labels.shape[0]
-    C = probs.shape[1]
     S = labels.shape[1]
-    if reduction == "none":
-        if c_loss is None:
-            c_loss = probs.new_full((), 0).expand(N, S)
-    else:
-        if c_loss is None:
-            c_loss = probs.new_full((), 0)
-    if c_probs is None:
-        c_probs = probs.new_full((), 0).expand(N, C, S)
     if reduction == "none":
         dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss[:, None])
         dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss).unsqueeze(1))
@@ -1076,45 +711,4 @@ def _plain_pullback(c_loss, c_probs, labels, probs, reduction, needs) -> tuple:
     return (dlogits,)
 
 
-_pair = _runtime.Pair(
-    "cross_entropy", cross_entropy_forward, (_forward, _backward, _behind, _pullback),
-    numbers="label_smoothing ignore_index reduction", made="labels weight",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(logits, labels, weight, label_smoothing, ignore_index, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...))
-    dtype = logits.dtype
-    N, C, *S_dims = logits.shape
-    labels = _inputs.index("labels", labels)
-    if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
-        _inputs.fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
-    if weight is not None:
-        weight = _inputs.as_number("weight", weight, dtype)
-        if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    if dtype in _runtime.HALF:
-        logits = logits.float()
-    if len(S_dims) != 1:
-        logits, = _runtime.merged(2, 0, logits)
-        labels, = _runtime.merged(1, 0, labels)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(ignore_index, int):
-        ignore_index = _inputs.whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    return dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index, reduction
+_pair.complete()

@@ -92,7 +92,15 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("cross_entropy_probabilities")
+_pair = _runtime.Pair("cross_entropy_probabilities", """
+    logits, target, logprobs, probs, smoothed: N C *S
+    weight: C = 1, constant
+    loss, g: N *S for none; () for sum mean
+    losses: N *S
+    reduction: none | sum | mean
+    C != 0: logits_shifted takes a maximum along it, but C is 0
+    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
+""")
 
 
 def cross_entropy_probabilities(
@@ -103,18 +111,7 @@ def cross_entropy_probabilities(
 
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
-    _inputs.without_gradient("weight", weight)
-    if _runtime.in_plain_torch():
-        return cross_entropy_probabilities_forward(
-            logits, target, weight, label_smoothing, reduction,
-        ).loss.to(logits.dtype)
-    dtype, S_dims, logits, target, weight, label_smoothing, reduction = _arguments(
-        logits, target, weight, label_smoothing, reduction,
-    )
-    loss = _pair(logits, target, weight, label_smoothing, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, target, weight, label_smoothing, reduction)
 
 
 class CrossEntropyProbabilitiesForward(NamedTuple):
@@ -126,30 +123,12 @@ class CrossEntropyProbabilitiesForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def cross_entropy_probabilities_forward(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     reduction: str = "mean",
 ) -> CrossEntropyProbabilitiesForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
-    """
-    dtype, S_dims, logits, target, weight, label_smoothing, reduction = _arguments(
-        logits, target, weight, label_smoothing, reduction,
-    )
-    result = _forward(logits, target, weight, label_smoothing, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return CrossEntropyProbabilitiesForward(
-        loss.to(dtype), _runtime.restored(result.target, 2, S_dims), result.weight,
-        _runtime.restored(result.logprobs, 2, S_dims), result.label_smoothing, result.reduction,
-    )
-
-
-def _forward(
-    logits, target, weight, label_smoothing, reduction,
-) -> CrossEntropyProbabilitiesForward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = logits.shape[0]
     C = logits.shape[1]
@@ -177,66 +156,12 @@ class CrossEntropyProbabilitiesGradients(NamedTuple):
     dtarget: Tensor  # (N, C, *S)
 
 
+@_pair.backward
 def cross_entropy_probabilities_backward(
     dloss: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor, label_smoothing: float,
-    reduction: str = "mean",
+    reduction: str = "mean", needs=None,
 ) -> CrossEntropyProbabilitiesGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (N, *S) for "none", target (N, C, *S), weight (C,), logprobs (N, C, *S).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S)", (None, ...))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("target", target, "(N, C, *S)", (None, None, ...), dtype, True)
-    N, C, *S_dims = target.shape
-    _inputs.fits(
-        "logprobs",
-        logprobs,
-        "(N, C, *S) with N, C, S as in target",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in target", (C,), weight.dtype)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S) with N, S as in target", (N, *S_dims), dtype, True)
-    dloss, target, logprobs = _runtime.single(dloss, target, logprobs)
-    if reduction == "none":
-        if len(S_dims) != 1:
-            dloss, = _runtime.merged(1, 0, dloss)
-            target, logprobs = _runtime.merged(2, 0, target, logprobs)
-    else:
-        if len(S_dims) != 1:
-            target, logprobs = _runtime.merged(2, 0, target, logprobs)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
-            f"where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    result = _backward(
-        dloss, target, weight, logprobs, label_smoothing, reduction, _pair.rule.every,
-    )
-    return CrossEntropyProbabilitiesGradients(
-        _runtime.restored(result.dlogits, 2, S_dims).to(dtype),
-        _runtime.restored(result.dtarget, 2, S_dims).to(dtype),
-    )
-
-
-def _backward(
-    dloss, target, weight, logprobs, label_smoothing, reduction, needs,
-) -> CrossEntropyProbabilitiesGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = target.shape[0]
     C = target.shape[1]
@@ -280,17 +205,12 @@ class CrossEntropyProbabilitiesAtoms(NamedTuple):
     loss: Tensor  # (), (N, *S) for "none"
 
 
+@_pair.checked
 def cross_entropy_probabilities_atoms(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     reduction: str = "mean",
 ) -> CrossEntropyProbabilitiesAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
-    """
-    _, S_dims, logits, target, weight, label_smoothing, reduction = _arguments(
-        logits, target, weight, label_smoothing, reduction,
-    )
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = logits.shape[0]
     C = logits.shape[1]
@@ -310,12 +230,7 @@ def cross_entropy_probabilities_atoms(
         loss = losses.sum()
     else:
         loss = 1 / (N * S) * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return CrossEntropyProbabilitiesAtoms(
-        _runtime.restored(probs, 2, S_dims), _runtime.restored(logprobs, 2, S_dims),
-        _runtime.restored(smoothed, 2, S_dims), _runtime.restored(losses, 1, S_dims), loss,
-    )
+    return CrossEntropyProbabilitiesAtoms(probs, logprobs, smoothed, losses, loss)
 
 
 class CrossEntropyProbabilitiesChain(NamedTuple):
@@ -328,46 +243,17 @@ class CrossEntropyProbabilitiesChain(NamedTuple):
     dtarget: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def cross_entropy_probabilities_chain(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
     probs: Tensor | None = None, logprobs: Tensor | None = None, smoothed: Tensor | None = None,
     losses: Tensor | None = None, loss: Tensor | None = None, label_smoothing: float = 0,
     reduction: str = "mean",
 ) -> CrossEntropyProbabilitiesChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (N, *S) for "none", logits (N, C, *S), target (N, C, *S), weight (C,), probs
-    (N, C, *S), logprobs (N, C, *S), smoothed (N, C, *S), losses (N, *S), loss (), (N, *S) for
-    "none".
-    """
-    dtype, S_dims, logits, _, weight, label_smoothing, reduction = _arguments(
-        logits, target, weight, label_smoothing, reduction,
-    )
-    N = logits.shape[0]
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    if reduction in ("sum", "mean"):
+        N = logits.shape[0]
     C = logits.shape[1]
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S)", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("smoothed", smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(N, *S)", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, probs, logprobs, smoothed, losses, loss = _runtime.single(
-        dloss, probs, logprobs, smoothed, losses, loss,
-    )
-    if reduction == "none":
-        if len(S_dims) != 1:
-            dloss, losses, loss = _runtime.merged(1, 0, dloss, losses, loss)
-            probs, logprobs, smoothed = _runtime.merged(2, 0, probs, logprobs, smoothed)
-    else:
-        if len(S_dims) != 1:
-            probs, logprobs, smoothed = _runtime.merged(2, 0, probs, logprobs, smoothed)
-            losses, = _runtime.merged(1, 0, losses)
     if reduction == "sum":
         S = logits.shape[2]
     elif reduction == "mean":
@@ -392,106 +278,9 @@ def cross_entropy_probabilities_chain(
         ).sum(1, keepdim=True) * torch.exp(logits)
     )
     dtarget = (1 - label_smoothing) * dsmoothed
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 1, S_dims)
     return CrossEntropyProbabilitiesChain(
-        _runtime.restored(dprobs, 2, S_dims), _runtime.restored(dlogprobs, 2, S_dims),
-        _runtime.restored(dsmoothed, 2, S_dims), _runtime.restored(dlosses, 1, S_dims), dloss,
-        _runtime.restored(dlogits, 2, S_dims), _runtime.restored(dtarget, 2, S_dims),
+        dprobs, dlogprobs, dsmoothed, dlosses, dloss, dlogits, dtarget,
     )
-
-
-def cross_entropy_probabilities_jvp(
-    v_logits: Tensor, v_target: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor,
-    label_smoothing: float, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (N, C, *S), v_target (N, C, *S), target (N, C, *S), weight (C,), logprobs (N,
-    C, *S).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits(
-        "v_target",
-        v_target,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "target",
-        target,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "logprobs",
-        logprobs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, v_target, target, logprobs = _runtime.single(v_logits, v_target, target, logprobs)
-    if len(S_dims) != 1:
-        v_logits, v_target, target, logprobs = _runtime.merged(
-            2, 0, v_logits, v_target, target, logprobs,
-        )
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
-            f"where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    if reduction == "mean":
-        N = target.shape[0]
-    C = target.shape[1]
-    if reduction == "mean":
-        S = target.shape[2]
-    exp_logprobs = torch.exp(logprobs)
-    sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
-    if reduction == "none":
-        v_loss = torch.add(
-            (
-                weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
-                    (label_smoothing - 1) * target - label_smoothing / C
-                )
-            ).sum(1),
-            (weight[:, None] * logprobs * v_target).sum(1),
-            alpha=label_smoothing - 1,
-        )
-    elif reduction == "sum":
-        v_loss = (
-            (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
-            + (
-                weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
-                    (label_smoothing - 1) * target - label_smoothing / C
-                )
-            ).sum()
-        )
-    else:
-        v_loss = (
-            (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
-            + (
-                weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
-                    (label_smoothing - 1) * target - label_smoothing / C
-                )
-            ).sum()
-        ) / N / S
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, S_dims)
-    return v_loss.to(dtype)
 
 
 class CrossEntropyProbabilitiesSecond(NamedTuple):
@@ -500,88 +289,7 @@ class CrossEntropyProbabilitiesSecond(NamedTuple):
     dtarget: Tensor  # (N, C, *S)
 
 
-def cross_entropy_probabilities_double_backward(
-    v_logits: Tensor, v_target: Tensor, g: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor,
-    label_smoothing: float, reduction: str = "mean",
-) -> CrossEntropyProbabilitiesSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (N, C, *S), v_target (N, C, *S), g (), (N, *S) for "none", target (N, C, *S),
-    weight (C,), logprobs (N, C, *S).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits(
-        "v_target",
-        v_target,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    if reduction == "none":
-        _inputs.fits("g", g, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits(
-        "target",
-        target,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "logprobs",
-        logprobs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, v_target, g, target, logprobs = _runtime.single(
-        v_logits, v_target, g, target, logprobs,
-    )
-    if reduction == "none":
-        if len(S_dims) != 1:
-            v_logits, v_target, target, logprobs = _runtime.merged(
-                2, 0, v_logits, v_target, target, logprobs,
-            )
-            g, = _runtime.merged(1, 0, g)
-    else:
-        if len(S_dims) != 1:
-            v_logits, v_target, target, logprobs = _runtime.merged(
-                2, 0, v_logits, v_target, target, logprobs,
-            )
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
-            f"where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    v_loss, c_target, _, c_logprobs = _behind(
-        v_logits, v_target, g, target, weight, logprobs, label_smoothing, reduction,
-        _pair.rule.every_behind,
-    )
-    dlogits, dtarget = _pullback(
-        None, c_logprobs, target, weight, logprobs, label_smoothing, reduction, _pair.rule.every,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, S_dims)
-    dtarget = dtarget + c_target
-    return CrossEntropyProbabilitiesSecond(
-        v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype),
-        _runtime.restored(dtarget, 2, S_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(
     v_logits, v_target, g, target, weight, logprobs, label_smoothing, reduction, needs,
 ) -> tuple:
@@ -589,11 +297,6 @@ def _behind(
     C = target.shape[1]
     S = target.shape[2]
     v_loss = c_target = c_logprobs = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
-    if needs.g or needs.logprobs:
-        if v_target is None:
-            v_target = g.new_full((), 0).expand(N, C, S)
     if needs.logprobs:
         if reduction == "none":
             g_logprobs = weight[:, None] * g[:, None] * (
@@ -675,6 +378,7 @@ def _behind(
     return (v_loss, c_target, None, c_logprobs)
 
 
+@_pair.pullback
 def _pullback(
     c_loss, c_logprobs, target, weight, logprobs, label_smoothing, reduction, needs,
 ) -> tuple:
@@ -682,15 +386,7 @@ def _pullback(
     C = target.shape[1]
     S = target.shape[2]
     dlogits = dtarget = None
-    if reduction == "none":
-        if c_loss is None:
-            c_loss = target.new_full((), 0).expand(N, S)
-    else:
-        if c_loss is None:
-            c_loss = target.new_full((), 0)
     if needs.logits:
-        if c_logprobs is None:
-            c_logprobs = target.new_full((), 0).expand(N, C, S)
         if reduction == "none":
             dlogprobs = torch.addcmul(
                 c_logprobs,
@@ -728,10 +424,17 @@ def _pullback(
     return (dlogits, dtarget)
 
 
-def _takes_plain(logits, target, weight, label_smoothing, reduction) -> bool:
-    return weight is None and label_smoothing == 0
+cross_entropy_probabilities_jvp = _pair.jvp()
+cross_entropy_probabilities_double_backward = _pair.double_backward(CrossEntropyProbabilitiesSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda logits, target, weight, label_smoothing, reduction: weight is None and label_smoothing == 0,
+)
+
+
+@_plain.forward
 def _plain_forward(logits, target, reduction) -> tuple:
     if reduction == "mean":
         N = logits.shape[0]
@@ -748,6 +451,7 @@ def _plain_forward(logits, target, reduction) -> tuple:
     return (loss, target, logprobs, reduction)
 
 
+@_plain.backward
 def _plain_backward(dloss, target, logprobs, reduction, needs) -> tuple:
     if reduction == "mean":
         N = target.shape[0]
@@ -781,16 +485,12 @@ def _plain_backward(dloss, target, logprobs, reduction, needs) -> tuple:
     return (dlogits, dtarget)
 
 
+@_plain.behind
 def _plain_behind(v_logits, v_target, g, target, logprobs, reduction, needs) -> tuple:
     N = target.shape[0]
-    C = target.shape[1]
     S = target.shape[2]
     v_loss = c_target = c_logprobs = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
     if needs.g or needs.logprobs:
-        if v_target is None:
-            v_target = g.new_full((), 0).expand(N, C, S)
         target_sum = target.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
     if needs.g:
@@ -848,20 +548,12 @@ def _plain_behind(v_logits, v_target, g, target, logprobs, reduction, needs) -> 
     return (v_loss, c_target, c_logprobs)
 
 
+@_plain.pullback
 def _plain_pullback(c_loss, c_logprobs, target, logprobs, reduction, needs) -> tuple:
     N = target.shape[0]
-    C = target.shape[1]
     S = target.shape[2]
     dlogits = dtarget = None
-    if reduction == "none":
-        if c_loss is None:
-            c_loss = target.new_full((), 0).expand(N, S)
-    else:
-        if c_loss is None:
-            c_loss = target.new_full((), 0)
     if needs.logits:
-        if c_logprobs is None:
-            c_logprobs = target.new_full((), 0).expand(N, C, S)
         if reduction == "none":
             dlogits = torch.addcmul(
                 torch.addcmul(c_logprobs, c_loss[:, None], target, value=-1),
@@ -901,52 +593,4 @@ def _plain_pullback(c_loss, c_logprobs, target, logprobs, reduction, needs) -> t
     return (dlogits, dtarget)
 
 
-_pair = _runtime.Pair(
-    "cross_entropy_probabilities", cross_entropy_probabilities_forward,
-    (_forward, _backward, _behind, _pullback), numbers="label_smoothing reduction", made="weight",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(logits, target, weight, label_smoothing, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...))
-    dtype = logits.dtype
-    N, C, *S_dims = logits.shape
-    if (
-        not isinstance(target, Tensor)
-        or target.shape != (N, C, *S_dims)
-        or target.dtype != dtype
-    ):
-        _inputs.fits(
-            "target",
-            target,
-            "(N, C, *S) with N, C, S as in logits",
-            (N, C, *S_dims),
-            dtype,
-        )
-    if weight is not None:
-        weight = _inputs.as_number("weight", weight, dtype)
-        if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    if dtype in _runtime.HALF:
-        logits, target = _runtime.single(logits, target)
-    if len(S_dims) != 1:
-        logits, target = _runtime.merged(2, 0, logits, target)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
-            f"where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    return dtype, S_dims, logits, target, weight, label_smoothing, reduction
+_pair.complete()

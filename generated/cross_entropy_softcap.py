@@ -112,7 +112,16 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("cross_entropy_softcap")
+_pair = _runtime.Pair("cross_entropy_softcap", """
+    logits, probs, capped, logprobs: N C *S
+    labels: N *S -> C, ignored
+    weight: C = 1, constant
+    loss, counted_sum_2, g: ()
+    labels_kept, counted, picked, smoothing, losses: N *S
+    C != 0: capped_shifted takes a maximum along it, but C is 0
+    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
+    cap > 0: cap must be above 0
+""")
 
 
 def cross_entropy_softcap(
@@ -123,16 +132,7 @@ def cross_entropy_softcap(
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
-    _inputs.without_gradient("weight", weight)
-    if _runtime.in_plain_torch():
-        return cross_entropy_softcap_forward(
-            logits, labels, weight, label_smoothing, cap, ignore_index,
-        ).loss.to(logits.dtype)
-    dtype, _, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, cap, ignore_index,
-    )
-    loss = _pair(logits, labels, weight, label_smoothing, cap, ignore_index)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, labels, weight, label_smoothing, cap, ignore_index)
 
 
 class CrossEntropySoftcapForward(NamedTuple):
@@ -148,36 +148,18 @@ class CrossEntropySoftcapForward(NamedTuple):
     cap: float
 
 
+@_pair.forward
 def cross_entropy_softcap_forward(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, cap, ignore_index,
-    )
-    result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-    return CrossEntropySoftcapForward(
-        result.loss.to(dtype), _runtime.restored(result.logits, 2, S_dims),
-        _runtime.restored(result.labels, 1, S_dims),
-        _runtime.restored(result.labels_kept, 1, S_dims), result.weight,
-        _runtime.restored(result.probs, 2, S_dims), _runtime.restored(result.counted, 1, S_dims),
-        result.counted_sum_2, result.label_smoothing, result.cap,
-    )
-
-
-def _forward(
-    logits, labels, weight, label_smoothing, cap, ignore_index,
-) -> CrossEntropySoftcapForward:
+    """The output loss, then what the backward needs."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     capped = cap * torch.tanh(logits / cap)
     capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_capped_shifted = torch.exp(capped_shifted)
@@ -213,72 +195,13 @@ class CrossEntropySoftcapGradients(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
+@_pair.backward
 def cross_entropy_softcap_backward(
     dloss: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
     probs: Tensor, counted: Tensor, counted_sum_2: Tensor, label_smoothing: float, cap: float,
-) -> CrossEntropySoftcapGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N,
-    C, *S), counted (N, *S), counted_sum_2 ().
-    """
-    _inputs.fits("dloss", dloss, "()", ())
-    dtype = dloss.dtype
-    _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...), dtype, True)
-    N, C, *S_dims = logits.shape
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in logits", (N, *S_dims), dtype, True)
-    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    dloss, logits, labels_kept, probs, counted, counted_sum_2 = _runtime.single(
-        dloss, logits, labels_kept, probs, counted, counted_sum_2,
-    )
-    if len(S_dims) != 1:
-        logits, probs = _runtime.merged(2, 0, logits, probs)
-        labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _inputs.number("cap", cap)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    result = _backward(
-        dloss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        cap, _pair.rule.every,
-    )
-    return CrossEntropySoftcapGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
-
-
-def _backward(
-    dloss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing, cap,
     needs,
 ) -> CrossEntropySoftcapGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     C = logits.shape[1]
     dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum_2, 0) * (
         (1 - torch.tanh(logits / cap) ** 2) * torch.add(
@@ -316,23 +239,18 @@ class CrossEntropySoftcapAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
+@_pair.checked
 def cross_entropy_softcap_atoms(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    _, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, cap, ignore_index,
-    )
+    """Every statement of the mathematics, as it is written."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     capped = cap * torch.tanh(logits / cap)
     probs = torch.exp(capped) / torch.exp(capped).sum(1, keepdim=True)
     logprobs = torch.log(probs)
@@ -354,10 +272,7 @@ def cross_entropy_softcap_atoms(
     losses = (label_smoothing - 1) * picked - smoothing
     loss = losses.sum() / counted.sum()
     return CrossEntropySoftcapAtoms(
-        _runtime.restored(capped, 2, S_dims), _runtime.restored(probs, 2, S_dims),
-        _runtime.restored(logprobs, 2, S_dims), _runtime.restored(counted, 1, S_dims),
-        _runtime.restored(picked, 1, S_dims), _runtime.restored(smoothing, 1, S_dims),
-        _runtime.restored(losses, 1, S_dims), loss,
+        capped, probs, logprobs, counted, picked, smoothing, losses, loss,
     )
 
 
@@ -373,6 +288,7 @@ class CrossEntropySoftcapChain(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def cross_entropy_softcap_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
     capped: Tensor | None = None, probs: Tensor | None = None, logprobs: Tensor | None = None,
@@ -380,38 +296,13 @@ def cross_entropy_softcap_chain(
     losses: Tensor | None = None, loss: Tensor | None = None, label_smoothing: float = 0,
     cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), logits (N, C, *S), labels (N, *S), weight (C,), capped (N, C, *S), probs (N,
-    C, *S), logprobs (N, C, *S), counted (N, *S), picked (N, *S), smoothing (N, *S), losses (N, *S),
-    loss ().
-    """
-    dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, cap, ignore_index,
-    )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = logits.shape[0]
     C = logits.shape[1]
-    _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("capped", capped, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("picked", picked, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("smoothing", smoothing, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, capped, probs, logprobs, counted, picked, smoothing, losses, loss = _runtime.single(
-        dloss, capped, probs, logprobs, counted, picked, smoothing, losses, loss,
-    )
-    if len(S_dims) != 1:
-        capped, probs, logprobs = _runtime.merged(2, 0, capped, probs, logprobs)
-        counted, picked, smoothing, losses = _runtime.merged(
-            1, 0, counted, picked, smoothing, losses,
-        )
     S = logits.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, dloss.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
     dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dsmoothing = -dlosses
     dpicked = (label_smoothing - 1) * dlosses
@@ -442,97 +333,8 @@ def cross_entropy_softcap_chain(
     )
     dlogits = dcapped * (1 - torch.tanh(logits / cap) ** 2)
     return CrossEntropySoftcapChain(
-        _runtime.restored(dcapped, 2, S_dims), _runtime.restored(dprobs, 2, S_dims),
-        _runtime.restored(dlogprobs, 2, S_dims), _runtime.restored(dcounted, 1, S_dims),
-        _runtime.restored(dpicked, 1, S_dims), _runtime.restored(dsmoothing, 1, S_dims),
-        _runtime.restored(dlosses, 1, S_dims), dloss, _runtime.restored(dlogits, 2, S_dims),
+        dcapped, dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dloss, dlogits,
     )
-
-
-def cross_entropy_softcap_jvp(
-    v_logits: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    probs: Tensor, counted: Tensor, counted_sum_2: Tensor, label_smoothing: float, cap: float,
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (N, C, *S), logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight
-    (C,), probs (N, C, *S), counted (N, *S), counted_sum_2 ().
-    """
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits(
-        "logits",
-        logits,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, logits, labels_kept, probs, counted, counted_sum_2 = _runtime.single(
-        v_logits, logits, labels_kept, probs, counted, counted_sum_2,
-    )
-    if len(S_dims) != 1:
-        v_logits, logits, probs = _runtime.merged(2, 0, v_logits, logits, probs)
-        labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _inputs.number("cap", cap)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    C = v_logits.shape[1]
-    weight_sum = weight.sum(0, keepdim=True)
-    tanh_cap_logits = torch.tanh(logits / cap)
-    g_logits_term = 1 - tanh_cap_logits ** 2
-    choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
-    v_loss = (
-        choice_counted_sum_2_labels_kept[:, None] * g_logits_term * v_logits * torch.add(
-            torch.addcmul(
-                (label_smoothing - 1)
-                * counted[:, None]
-                * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1),
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
-        )
-    ).sum()
-    return v_loss.to(dtype)
 
 
 class CrossEntropySoftcapSecond(NamedTuple):
@@ -540,93 +342,13 @@ class CrossEntropySoftcapSecond(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
-def cross_entropy_softcap_double_backward(
-    v_logits: Tensor, g: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor,
-    weight: Tensor, probs: Tensor, counted: Tensor, counted_sum_2: Tensor, label_smoothing: float,
-    cap: float,
-) -> CrossEntropySoftcapSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (N, C, *S), g (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S),
-    weight (C,), probs (N, C, *S), counted (N, *S), counted_sum_2 ().
-    """
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits(
-        "logits",
-        logits,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, g, logits, labels_kept, probs, counted, counted_sum_2 = _runtime.single(
-        v_logits, g, logits, labels_kept, probs, counted, counted_sum_2,
-    )
-    if len(S_dims) != 1:
-        v_logits, logits, probs = _runtime.merged(2, 0, v_logits, logits, probs)
-        labels, labels_kept, counted = _runtime.merged(1, 0, labels, labels_kept, counted)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _inputs.number("cap", cap)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    v_loss, c_logits, _, _, _, c_probs, c_counted, c_counted_sum_2 = _behind(
-        v_logits, g, logits, labels, labels_kept, weight, probs, counted, counted_sum_2,
-        label_smoothing, cap, _pair.rule.every_behind,
-    )
-    dlogits, = _pullback(
-        None, c_probs, c_counted, c_counted_sum_2, logits, labels, labels_kept, weight, probs,
-        counted, counted_sum_2, label_smoothing, cap, _pair.rule.every,
-    )
-    dlogits = dlogits + c_logits
-    return CrossEntropySoftcapSecond(
-        v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(
     v_logits, g, logits, labels, labels_kept, weight, probs, counted, counted_sum_2,
     label_smoothing, cap, needs,
 ) -> tuple:
-    N = logits.shape[0]
     C = logits.shape[1]
-    S = logits.shape[2]
     v_loss = c_logits = c_probs = c_counted = c_counted_sum_2 = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
     if needs.g or needs.logits or needs.probs or needs.counted_sum_2:
         weight_sum = weight.sum(0, keepdim=True)
     tanh_cap_logits = torch.tanh(logits / cap)
@@ -723,17 +445,12 @@ def _behind(
     return (v_loss, c_logits, None, None, None, c_probs, c_counted, c_counted_sum_2)
 
 
+@_pair.pullback
 def _pullback(
     c_loss, c_probs, c_counted, c_counted_sum_2, logits, labels, labels_kept, weight, probs,
     counted, counted_sum_2, label_smoothing, cap, needs,
 ) -> tuple:
-    N = logits.shape[0]
     C = logits.shape[1]
-    S = logits.shape[2]
-    if c_loss is None:
-        c_loss = logits.new_full((), 0)
-    if c_probs is None:
-        c_probs = logits.new_full((), 0).expand(N, C, S)
     choice_labels_kept = (labels_kept != 0).to(logits.dtype)
     dlogits = (1 - torch.tanh(logits / cap) ** 2) * torch.addcmul(
         probs * torch.addcmul(
@@ -761,13 +478,17 @@ def _pullback(
     return (dlogits,)
 
 
-def _takes_plain(logits, labels, weight, label_smoothing, cap, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _runtime.all_count(
-        labels, ignore_index,
-        logits.shape[1],
-    )
+cross_entropy_softcap_jvp = _pair.jvp()
+cross_entropy_softcap_double_backward = _pair.double_backward(CrossEntropySoftcapSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda logits, labels, weight, label_smoothing, cap, ignore_index: weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1]),
+)
+
+
+@_plain.forward
 def _plain_forward(logits, labels, cap) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -785,6 +506,7 @@ def _plain_forward(logits, labels, cap) -> tuple:
     return (loss, logits, labels, probs, cap)
 
 
+@_plain.backward
 def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -802,13 +524,12 @@ def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
     return (dlogits,)
 
 
+@_plain.behind
 def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     v_loss = c_logits = c_probs = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
     tanh_cap_logits = torch.tanh(logits / cap)
     g_logits_term = 1 - tanh_cap_logits ** 2
     if needs.g:
@@ -838,14 +559,10 @@ def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
     return (v_loss, c_logits, None, c_probs)
 
 
+@_plain.pullback
 def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap, needs) -> tuple:
     N = logits.shape[0]
-    C = logits.shape[1]
     S = logits.shape[2]
-    if c_loss is None:
-        c_loss = logits.new_full((), 0)
-    if c_probs is None:
-        c_probs = logits.new_full((), 0).expand(N, C, S)
     dlogits = probs * (1 - torch.tanh(logits / cap) ** 2) * (
         c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N / S
     )
@@ -861,50 +578,4 @@ def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap, needs) -> tuple
     return (dlogits,)
 
 
-_pair = _runtime.Pair(
-    "cross_entropy_softcap", cross_entropy_softcap_forward,
-    (_forward, _backward, _behind, _pullback), numbers="label_smoothing cap ignore_index",
-    made="labels weight",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(logits, labels, weight, label_smoothing, cap, ignore_index) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...))
-    dtype = logits.dtype
-    N, C, *S_dims = logits.shape
-    labels = _inputs.index("labels", labels)
-    if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
-        _inputs.fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
-    if weight is not None:
-        weight = _inputs.as_number("weight", weight, dtype)
-        if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    if dtype in _runtime.HALF:
-        logits = logits.float()
-    if len(S_dims) != 1:
-        logits, = _runtime.merged(2, 0, logits)
-        labels, = _runtime.merged(1, 0, labels)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _inputs.number("cap", cap)
-    if not isinstance(ignore_index, int):
-        ignore_index = _inputs.whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    return dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index
+_pair.complete()

@@ -122,7 +122,15 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("cross_entropy_z_loss")
+_pair = _runtime.Pair("cross_entropy_z_loss", """
+    logits, probs, logprobs: N C *S
+    labels: N *S -> C, ignored
+    weight: C = 1, constant
+    loss, counted_sum_2, excess_sum, entropy, excess, g: ()
+    labels_kept, counted, log_z, picked, smoothing, losses: N *S
+    C != 0: logits_max takes a maximum along it, but C is 0
+    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
+""")
 
 
 def cross_entropy_z_loss(
@@ -133,16 +141,7 @@ def cross_entropy_z_loss(
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
-    _inputs.without_gradient("weight", weight)
-    if _runtime.in_plain_torch():
-        return cross_entropy_z_loss_forward(
-            logits, labels, weight, label_smoothing, z_weight, ignore_index,
-        ).loss.to(logits.dtype)
-    dtype, _, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, z_weight, ignore_index,
-    )
-    loss = _pair(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, labels, weight, label_smoothing, z_weight, ignore_index)
 
 
 class CrossEntropyZLossForward(NamedTuple):
@@ -159,36 +158,18 @@ class CrossEntropyZLossForward(NamedTuple):
     z_weight: float
 
 
+@_pair.forward
 def cross_entropy_z_loss_forward(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     z_weight: float = 0.0001, ignore_index: int = -100,
 ) -> CrossEntropyZLossForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    dtype, S_dims, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, z_weight, ignore_index,
-    )
-    result = _forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-    return CrossEntropyZLossForward(
-        result.loss.to(dtype), _runtime.restored(result.labels, 1, S_dims),
-        _runtime.restored(result.labels_kept, 1, S_dims), result.weight,
-        _runtime.restored(result.probs, 2, S_dims), _runtime.restored(result.counted, 1, S_dims),
-        result.counted_sum_2, _runtime.restored(result.log_z, 1, S_dims), result.excess_sum,
-        result.label_smoothing, result.z_weight,
-    )
-
-
-def _forward(
-    logits, labels, weight, label_smoothing, z_weight, ignore_index,
-) -> CrossEntropyZLossForward:
+    """The output loss, then what the backward needs."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     logits_max = logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
     logits_shifted = logits - logits_max
     exp_logits_shifted = torch.exp(logits_shifted)
@@ -228,74 +209,13 @@ class CrossEntropyZLossGradients(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
+@_pair.backward
 def cross_entropy_z_loss_backward(
     dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
     counted: Tensor, counted_sum_2: Tensor, log_z: Tensor, excess_sum: Tensor,
-    label_smoothing: float, z_weight: float,
+    label_smoothing: float, z_weight: float, needs,
 ) -> CrossEntropyZLossGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N, C, *S), counted
-    (N, *S), counted_sum_2 (), log_z (N, *S), excess_sum ().
-    """
-    _inputs.fits("dloss", dloss, "()", ())
-    dtype = dloss.dtype
-    _inputs.fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
-    N, *S_dims = labels_kept.shape
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, S as in labels_kept",
-        (N, None, *S_dims),
-        dtype, True,
-    )
-    _, C, *_ = probs.shape
-    _inputs.fits(
-        "counted",
-        counted,
-        "(N, *S) with N, S as in labels_kept",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    _inputs.fits("log_z", log_z, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True)
-    _inputs.fits("excess_sum", excess_sum, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in probs", (C,), weight.dtype)
-    dloss, labels_kept, probs, counted, counted_sum_2, log_z, excess_sum = _runtime.single(
-        dloss, labels_kept, probs, counted, counted_sum_2, log_z, excess_sum,
-    )
-    if len(S_dims) != 1:
-        labels, labels_kept, counted, log_z = _runtime.merged(
-            1, 0, labels, labels_kept, counted, log_z,
-        )
-        probs, = _runtime.merged(2, 0, probs)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_z_loss: logits_max takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(z_weight, (float, int)):
-        z_weight = _inputs.number("z_weight", z_weight)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    result = _backward(
-        dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-        label_smoothing, z_weight, _pair.rule.every,
-    )
-    return CrossEntropyZLossGradients(_runtime.restored(result.dlogits, 2, S_dims).to(dtype))
-
-
-def _backward(
-    dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-    label_smoothing, z_weight, needs,
-) -> CrossEntropyZLossGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     C = weight.shape[0]
     dlogits = torch.where(
         labels_kept[:, None] != 0,
@@ -340,23 +260,18 @@ class CrossEntropyZLossAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
+@_pair.checked
 def cross_entropy_z_loss_atoms(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     z_weight: float = 0.0001, ignore_index: int = -100,
 ) -> CrossEntropyZLossAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    _, S_dims, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, z_weight, ignore_index,
-    )
+    """Every statement of the mathematics, as it is written."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     logprobs = torch.log(probs)
     counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -384,10 +299,7 @@ def cross_entropy_z_loss_atoms(
     ).sum() / (labels_kept != 0).to(logits.dtype).sum()
     loss = entropy + excess * z_weight
     return CrossEntropyZLossAtoms(
-        _runtime.restored(probs, 2, S_dims), _runtime.restored(logprobs, 2, S_dims),
-        _runtime.restored(counted, 1, S_dims), _runtime.restored(picked, 1, S_dims),
-        _runtime.restored(smoothing, 1, S_dims), _runtime.restored(losses, 1, S_dims), entropy,
-        _runtime.restored(log_z, 1, S_dims), excess, loss,
+        probs, logprobs, counted, picked, smoothing, losses, entropy, log_z, excess, loss,
     )
 
 
@@ -405,6 +317,7 @@ class CrossEntropyZLossChain(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def cross_entropy_z_loss_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
     probs: Tensor | None = None, logprobs: Tensor | None = None, counted: Tensor | None = None,
@@ -413,42 +326,13 @@ def cross_entropy_z_loss_chain(
     loss: Tensor | None = None, label_smoothing: float = 0, z_weight: float = 0.0001,
     ignore_index: int = -100,
 ) -> CrossEntropyZLossChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), logits (N, C, *S), labels (N, *S), weight (C,), probs (N, C, *S), logprobs (N,
-    C, *S), counted (N, *S), picked (N, *S), smoothing (N, *S), losses (N, *S), entropy (), log_z
-    (N, *S), excess (), loss ().
-    """
-    dtype, S_dims, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
-        logits, labels, weight, label_smoothing, z_weight, ignore_index,
-    )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = logits.shape[0]
     C = logits.shape[1]
-    _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("picked", picked, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("smoothing", smoothing, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("entropy", entropy, "()", (), dtype, True)
-    _inputs.fits("log_z", log_z, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("excess", excess, "()", (), dtype, True)
-    _inputs.fits("loss", loss, "()", (), dtype, True)
-    (
-        dloss, probs, logprobs, counted, picked, smoothing, losses, entropy, log_z, excess, loss,
-    ) = _runtime.single(
-        dloss, probs, logprobs, counted, picked, smoothing, losses, entropy, log_z, excess, loss,
-    )
-    if len(S_dims) != 1:
-        probs, logprobs = _runtime.merged(2, 0, probs, logprobs)
-        counted, picked, smoothing, losses, log_z = _runtime.merged(
-            1, 0, counted, picked, smoothing, losses, log_z,
-        )
     S = logits.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, dloss.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
     dexcess = dloss * z_weight
     dlog_z = torch.where(
         labels_kept != 0,
@@ -486,103 +370,9 @@ def cross_entropy_z_loss_chain(
         ).sum(1, keepdim=True) * torch.exp(logits)
     )
     return CrossEntropyZLossChain(
-        _runtime.restored(dprobs, 2, S_dims), _runtime.restored(dlogprobs, 2, S_dims),
-        _runtime.restored(dcounted, 1, S_dims), _runtime.restored(dpicked, 1, S_dims),
-        _runtime.restored(dsmoothing, 1, S_dims), _runtime.restored(dlosses, 1, S_dims), dentropy,
-        _runtime.restored(dlog_z, 1, S_dims), dexcess, dloss, _runtime.restored(dlogits, 2, S_dims),
+        dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dentropy, dlog_z, dexcess, dloss,
+        dlogits,
     )
-
-
-def cross_entropy_z_loss_jvp(
-    v_logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor, log_z: Tensor, excess_sum: Tensor,
-    label_smoothing: float, z_weight: float,
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N, C, *S),
-    counted (N, *S), counted_sum_2 (), log_z (N, *S), excess_sum ().
-    """
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    _inputs.fits("log_z", log_z, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _inputs.fits("excess_sum", excess_sum, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, labels_kept, probs, counted, counted_sum_2, log_z, excess_sum = _runtime.single(
-        v_logits, labels_kept, probs, counted, counted_sum_2, log_z, excess_sum,
-    )
-    if len(S_dims) != 1:
-        v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
-        labels, labels_kept, counted, log_z = _runtime.merged(
-            1, 0, labels, labels_kept, counted, log_z,
-        )
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_z_loss: logits_max takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(z_weight, (float, int)):
-        z_weight = _inputs.number("z_weight", z_weight)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    N = v_logits.shape[0]
-    C = v_logits.shape[1]
-    S = v_logits.shape[2]
-    g_logits_term = counted / counted_sum_2
-    g_logits_term_2 = log_z / excess_sum
-    g_logits_term_3 = weight.sum(0, keepdim=True) / counted_sum_2
-    g_logits_term_5 = v_logits.new_zeros(N, C, S)
-    g_logits_term_5 = _runtime.scatter_added(
-        g_logits_term_5, 1,
-        labels.unsqueeze(1),
-        (counted_sum_2 ** -1).expand(N, 1, S),
-    )
-    g_logits_term_6 = weight / counted_sum_2
-    choice_labels_kept = (labels_kept != 0).to(v_logits.dtype)
-    v_loss = (
-        choice_labels_kept[:, None] * v_logits * torch.add(
-            torch.addcmul(
-                (label_smoothing - 1) * counted[:, None] * g_logits_term_5,
-                torch.add(
-                    torch.add(
-                        g_logits_term_3[0] * label_smoothing / C,
-                        g_logits_term_2[:, None],
-                        alpha=2 * z_weight,
-                    ),
-                    g_logits_term[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                probs,
-            ),
-            g_logits_term_6[:, None],
-            alpha=-(label_smoothing / C),
-        )
-    ).sum()
-    return v_loss.to(dtype)
 
 
 class CrossEntropyZLossSecond(NamedTuple):
@@ -590,77 +380,7 @@ class CrossEntropyZLossSecond(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
 
 
-def cross_entropy_z_loss_double_backward(
-    v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor, log_z: Tensor, excess_sum: Tensor,
-    label_smoothing: float, z_weight: float,
-) -> CrossEntropyZLossSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N,
-    C, *S), counted (N, *S), counted_sum_2 (), log_z (N, *S), excess_sum ().
-    """
-    _inputs.fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
-    dtype = v_logits.dtype
-    N, C, *S_dims = v_logits.shape
-    _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logits",
-        (N, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(N, C, *S) with N, C, S as in v_logits",
-        (N, C, *S_dims),
-        dtype, True,
-    )
-    _inputs.fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    _inputs.fits("log_z", log_z, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
-    _inputs.fits("excess_sum", excess_sum, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
-    v_logits, g, labels_kept, probs, counted, counted_sum_2, log_z, excess_sum = _runtime.single(
-        v_logits, g, labels_kept, probs, counted, counted_sum_2, log_z, excess_sum,
-    )
-    if len(S_dims) != 1:
-        v_logits, probs = _runtime.merged(2, 0, v_logits, probs)
-        labels, labels_kept, counted, log_z = _runtime.merged(
-            1, 0, labels, labels_kept, counted, log_z,
-        )
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_z_loss: logits_max takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(z_weight, (float, int)):
-        z_weight = _inputs.number("z_weight", z_weight)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    v_loss, _, _, _, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum = _behind(
-        v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-        label_smoothing, z_weight, _pair.rule.every_behind,
-    )
-    dlogits, = _pullback(
-        None, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum, labels, labels_kept,
-        weight, probs, counted, counted_sum_2, log_z, excess_sum, label_smoothing, z_weight,
-        _pair.rule.every,
-    )
-    return CrossEntropyZLossSecond(
-        v_loss.to(dtype), _runtime.restored(dlogits, 2, S_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(
     v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
     label_smoothing, z_weight, needs,
@@ -669,8 +389,6 @@ def _behind(
     C = weight.shape[0]
     S = labels.shape[1]
     v_loss = c_probs = c_counted = c_counted_sum_2 = c_log_z = c_excess_sum = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
     if needs.g or needs.probs or needs.counted_sum_2:
         g_logits_term = counted / counted_sum_2
     if needs.g or needs.probs or needs.excess_sum:
@@ -747,19 +465,12 @@ def _behind(
     return (v_loss, None, None, None, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum)
 
 
+@_pair.pullback
 def _pullback(
     c_loss, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum, labels, labels_kept, weight,
     probs, counted, counted_sum_2, log_z, excess_sum, label_smoothing, z_weight, needs,
 ) -> tuple:
-    N = labels.shape[0]
     C = weight.shape[0]
-    S = labels.shape[1]
-    if c_loss is None:
-        c_loss = probs.new_full((), 0)
-    if c_probs is None:
-        c_probs = probs.new_full((), 0).expand(N, C, S)
-    if c_log_z is None:
-        c_log_z = probs.new_full((), 0).expand(N, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     dlogits = torch.addcmul(
         probs * torch.addcmul(
@@ -789,13 +500,17 @@ def _pullback(
     return (dlogits,)
 
 
-def _takes_plain(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _runtime.all_count(
-        labels, ignore_index,
-        logits.shape[1],
-    )
+cross_entropy_z_loss_jvp = _pair.jvp()
+cross_entropy_z_loss_double_backward = _pair.double_backward(CrossEntropyZLossSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda logits, labels, weight, label_smoothing, z_weight, ignore_index: weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1]),
+)
+
+
+@_plain.forward
 def _plain_forward(logits, labels, z_weight) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -814,6 +529,7 @@ def _plain_forward(logits, labels, z_weight) -> tuple:
     return (loss, labels, probs, log_z, z_weight)
 
 
+@_plain.backward
 def _plain_backward(dloss, labels, probs, log_z, z_weight, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
@@ -826,13 +542,12 @@ def _plain_backward(dloss, labels, probs, log_z, z_weight, needs) -> tuple:
     return (dlogits,)
 
 
+@_plain.behind
 def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     S = labels.shape[1]
     v_loss = c_probs = c_log_z = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C, S)
     if needs.g or needs.probs:
         g_logits_term = 2 * z_weight * log_z + 1
     if needs.g:
@@ -849,16 +564,10 @@ def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
     return (v_loss, None, c_probs, c_log_z)
 
 
+@_plain.pullback
 def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight, needs) -> tuple:
     N = labels.shape[0]
-    C = probs.shape[1]
     S = labels.shape[1]
-    if c_loss is None:
-        c_loss = probs.new_full((), 0)
-    if c_probs is None:
-        c_probs = probs.new_full((), 0).expand(N, C, S)
-    if c_log_z is None:
-        c_log_z = probs.new_full((), 0).expand(N, S)
     dlogits = probs * torch.addcmul(
         c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
         c_loss / N / S,
@@ -872,46 +581,4 @@ def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight, ne
     return (dlogits,)
 
 
-_pair = _runtime.Pair(
-    "cross_entropy_z_loss", cross_entropy_z_loss_forward, (_forward, _backward, _behind, _pullback),
-    numbers="label_smoothing z_weight ignore_index", made="labels weight",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(N, C, *S)", (None, None, ...))
-    dtype = logits.dtype
-    N, C, *S_dims = logits.shape
-    labels = _inputs.index("labels", labels)
-    if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
-        _inputs.fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
-    if weight is not None:
-        weight = _inputs.as_number("weight", weight, dtype)
-        if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _inputs.fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
-    if dtype in _runtime.HALF:
-        logits = logits.float()
-    if len(S_dims) != 1:
-        logits, = _runtime.merged(2, 0, logits)
-        labels, = _runtime.merged(1, 0, labels)
-    if C == 0:
-        raise ValueError(
-            f"cross_entropy_z_loss: logits_max takes a maximum along it, but C is 0 where C = {C}"
-        )
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _inputs.number("label_smoothing", label_smoothing)
-    if not isinstance(z_weight, (float, int)):
-        z_weight = _inputs.number("z_weight", z_weight)
-    if not isinstance(ignore_index, int):
-        ignore_index = _inputs.whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
-            f"{label_smoothing}"
-        )
-    return dtype, S_dims, logits, labels, weight, label_smoothing, z_weight, ignore_index
+_pair.complete()

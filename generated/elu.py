@@ -45,7 +45,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("elu")
+_pair = _runtime.Pair("elu", """
+    x, y, g: *N
+""", differentiated="atoms")
 
 
 def elu(x: Tensor, alpha: float = 1) -> Tensor:
@@ -53,12 +55,7 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return elu_atoms(x, alpha).y.to(x.dtype)
-    dtype, N_dims, x, alpha = _arguments(x, alpha)
-    y = _pair(x, alpha)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, alpha)
 
 
 class EluForward(NamedTuple):
@@ -67,20 +64,9 @@ class EluForward(NamedTuple):
     alpha: float
 
 
+@_pair.forward
 def elu_forward(x: Tensor, alpha: float = 1) -> EluForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x, alpha = _arguments(x, alpha)
-    result = _forward(x, alpha)
-    return EluForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        result.alpha,
-    )
-
-
-def _forward(x, alpha) -> EluForward:
+    """The output y, then what the backward needs."""
     y = torch.add(x.clamp(min=0), torch.expm1(x.clamp(max=0)), alpha=alpha)
     return EluForward(y, x, alpha)
 
@@ -89,25 +75,9 @@ class EluGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> EluGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    result = _backward(dy, x, alpha, _pair.rule.every)
-    return EluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, alpha, needs) -> EluGradients:
+@_pair.backward
+def elu_backward(dy: Tensor, x: Tensor, alpha: float, needs) -> EluGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.ops.aten.leaky_relu_backward(dy * torch.exp(x.clamp(max=0)), x, alpha, False)
     return EluGradients(dx)
 
@@ -116,14 +86,11 @@ class EluAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def elu_atoms(x: Tensor, alpha: float = 1) -> EluAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x, alpha = _arguments(x, alpha)
+    """Every statement of the mathematics, as it is written."""
     y = torch.where(x <= 0, alpha * (torch.exp(torch.where(x <= 0, x, 0)) - 1), x)
-    return EluAtoms(_runtime.restored(y, 0, N_dims))
+    return EluAtoms(y)
 
 
 class EluChain(NamedTuple):
@@ -131,38 +98,11 @@ class EluChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def elu_chain(dy: Tensor, x: Tensor, y: Tensor, alpha: float = 1) -> EluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, x, alpha = _arguments(x, alpha)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = dy * torch.where(x <= 0, alpha * torch.exp(x), 1)
-    return EluChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def elu_jvp(v_x: Tensor, x: Tensor, alpha: float) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    exp_x = torch.exp(x)
-    v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return EluChain(dy, dx)
 
 
 class EluSecond(NamedTuple):
@@ -170,32 +110,9 @@ class EluSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def elu_double_backward(v_x: Tensor, g: Tensor, x: Tensor, alpha: float) -> EluSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    v_y, c_x = _behind(v_x, g, x, alpha, _pair.rule.every_behind)
-    return EluSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, alpha, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_x = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     exp_x = torch.exp(torch.where(x > 0, 0, x))
     if needs.g:
         v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
@@ -204,21 +121,8 @@ def _behind(v_x, g, x, alpha, needs) -> tuple:
     return (v_y, c_x)
 
 
-_pair = _runtime.Pair("elu", elu_atoms, (_forward, _backward, _behind), numbers="alpha")
+elu_jvp = _pair.jvp()
+elu_double_backward = _pair.double_backward(EluSecond)
 
 
-def _arguments(x, alpha) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    return dtype, N_dims, x, alpha
+_pair.complete()

@@ -44,7 +44,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("embedding")
+_pair = _runtime.Pair("embedding", """
+    index: *N -> V
+    table: V E
+    y, g: *N E
+""", late="index")
 
 
 def embedding(index: Tensor, table: Tensor) -> Tensor:
@@ -52,16 +56,7 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
     Shapes: index (*N,), table (V, E).
     """
-    if _runtime.in_plain_torch():
-        return embedding_forward(index, table).y.to(table.dtype)
-    dtype, N_dims, index, table = _arguments(index, table)
-    try:
-        y = _pair(index, table)
-    except (IndexError, RuntimeError):
-        _inputs.in_range("index", index, table.shape[0])
-        raise
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(index, table)
 
 
 class EmbeddingForward(NamedTuple):
@@ -70,24 +65,9 @@ class EmbeddingForward(NamedTuple):
     V: int
 
 
+@_pair.forward
 def embedding_forward(index: Tensor, table: Tensor) -> EmbeddingForward:
-    """The output y, then what the backward needs.
-
-    Shapes: index (*N,), table (V, E).
-    """
-    dtype, N_dims, index, table = _arguments(index, table)
-    try:
-        result = _forward(index, table)
-    except (IndexError, RuntimeError):
-        _inputs.in_range("index", index, table.shape[0])
-        raise
-    return EmbeddingForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype),
-        _runtime.restored(result.index, 0, N_dims), result.V,
-    )
-
-
-def _forward(index, table) -> EmbeddingForward:
+    """The output y, then what the backward needs."""
     V = table.shape[0]
     y = torch.nn.functional.embedding(index, table)
     return EmbeddingForward(y, index, V)
@@ -97,26 +77,9 @@ class EmbeddingGradients(NamedTuple):
     dtable: Tensor  # (V, E)
 
 
-def embedding_backward(dy: Tensor, index: Tensor, V: int) -> EmbeddingGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, E), index (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N, E)", (..., None))
-    dtype = dy.dtype
-    *N_dims, _ = dy.shape
-    index = _inputs.index("index", index)
-    _inputs.fits("index", index, "(*N,) with N as in dy", (*N_dims,), torch.int64)
-    dy, = _runtime.single(dy)
-    if len(N_dims) != 1:
-        dy, = _runtime.merged(0, -1, dy)
-        index, = _runtime.merged(0, 0, index)
-    _inputs.in_range("index", index, V)
-    result = _backward(dy, index, V, _pair.rule.every)
-    return EmbeddingGradients(result.dtable.to(dtype))
-
-
-def _backward(dy, index, V, needs) -> EmbeddingGradients:
+@_pair.backward
+def embedding_backward(dy: Tensor, index: Tensor, V: int, needs) -> EmbeddingGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     E = dy.shape[1]
     dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
     return EmbeddingGradients(dtable)
@@ -126,15 +89,11 @@ class EmbeddingAtoms(NamedTuple):
     y: Tensor  # (*N, E)
 
 
+@_pair.checked
 def embedding_atoms(index: Tensor, table: Tensor) -> EmbeddingAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: index (*N,), table (V, E).
-    """
-    _, N_dims, index, table = _arguments(index, table)
-    _inputs.in_range("index", index, table.shape[0])
+    """Every statement of the mathematics, as it is written."""
     y = torch.nn.functional.embedding(index, table)
-    return EmbeddingAtoms(_runtime.restored(y, 0, N_dims))
+    return EmbeddingAtoms(y)
 
 
 class EmbeddingChain(NamedTuple):
@@ -142,40 +101,13 @@ class EmbeddingChain(NamedTuple):
     dtable: Tensor  # (V, E)
 
 
+@_pair.checked
 def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> EmbeddingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, E), index (*N,), table (V, E), y (*N, E).
-    """
-    dtype, N_dims, index, table = _arguments(index, table)
-    _inputs.in_range("index", index, table.shape[0])
-    E = table.shape[1]
-    _inputs.fits("dy", dy, "(*N, E)", (*N_dims, E), dtype, True)
-    _inputs.fits("y", y, "(*N, E)", (*N_dims, E), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     V = table.shape[0]
+    E = dy.shape[1]
     dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
-    return EmbeddingChain(_runtime.restored(dy, 0, N_dims), dtable)
-
-
-def embedding_jvp(v_table: Tensor, index: Tensor, V: int) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_table (V, E), index (*N,).
-    """
-    _inputs.fits("v_table", v_table, "(V, E)", (None, None))
-    dtype = v_table.dtype
-    index = _inputs.index("index", index)
-    _inputs.fits("index", index, "(*N,)", (...,), torch.int64)
-    *N_dims, = index.shape
-    v_table, = _runtime.single(v_table)
-    if len(N_dims) != 1:
-        index, = _runtime.merged(0, 0, index)
-    _inputs.in_range("index", index, v_table.shape[0])
-    v_y = torch.nn.functional.embedding(index, v_table)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return EmbeddingChain(dy, dtable)
 
 
 class EmbeddingSecond(NamedTuple):
@@ -183,51 +115,14 @@ class EmbeddingSecond(NamedTuple):
     dtable: None  # (V, E)
 
 
-def embedding_double_backward(v_table: Tensor, g: Tensor, index: Tensor, V: int) -> EmbeddingSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_table (V, E), g (*N, E), index (*N,).
-    """
-    _inputs.fits("v_table", v_table, "(V, E)", (None, None))
-    dtype = v_table.dtype
-    V, E = v_table.shape
-    _inputs.fits("g", g, "(*N, E) with E as in v_table", (..., E), dtype, True)
-    *N_dims, _ = g.shape
-    index = _inputs.index("index", index)
-    _inputs.fits("index", index, "(*N,) with N as in g", (*N_dims,), torch.int64)
-    v_table, g = _runtime.single(v_table, g)
-    if len(N_dims) != 1:
-        g, = _runtime.merged(0, -1, g)
-        index, = _runtime.merged(0, 0, index)
-    _inputs.in_range("index", index, v_table.shape[0])
-    v_y, _ = _behind(v_table, g, index, V, _pair.rule.every_behind)
-    return EmbeddingSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
-
-
+@_pair.behind
 def _behind(v_table, g, index, V, needs) -> tuple:
-    E = g.shape[1]
-    if v_table is None:
-        v_table = g.new_full((), 0).expand(V, E)
     v_y = torch.nn.functional.embedding(index, v_table)
     return (v_y, None)
 
 
-_pair = _runtime.Pair("embedding", embedding_forward, (_forward, _backward, _behind), numbers="V")
+embedding_jvp = _pair.jvp()
+embedding_double_backward = _pair.double_backward(EmbeddingSecond)
 
 
-def _arguments(index, table) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(table, Tensor) or table.dim() != 2 or not table.is_floating_point():
-        _inputs.fits("table", table, "(V, E)", (None, None))
-    dtype = table.dtype
-    index = _inputs.index("index", index)
-    if not isinstance(index, Tensor):
-        _inputs.fits("index", index, "(*N,)", (...,), torch.int64)
-    *N_dims, = index.shape
-    if dtype in _runtime.HALF:
-        table = table.float()
-    if len(N_dims) != 1:
-        index, = _runtime.merged(0, 0, index)
-    return dtype, N_dims, index, table
+_pair.complete()

@@ -44,7 +44,10 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("entropy")
+_pair = _runtime.Pair("entropy", """
+    probs, information: *N C
+    uncertainty, g: *N
+""", differentiated="atoms")
 
 
 def entropy(probs: Tensor) -> Tensor:
@@ -52,12 +55,7 @@ def entropy(probs: Tensor) -> Tensor:
 
     Shapes: probs (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return entropy_atoms(probs).uncertainty.to(probs.dtype)
-    dtype, N_dims, probs = _arguments(probs)
-    uncertainty = _pair(probs)
-    uncertainty = _runtime.restored(uncertainty, 0, N_dims)
-    return uncertainty if uncertainty.dtype == dtype else uncertainty.to(dtype)
+    return _pair(probs)
 
 
 class EntropyForward(NamedTuple):
@@ -65,20 +63,9 @@ class EntropyForward(NamedTuple):
     probs: Tensor  # (*N, C)
 
 
+@_pair.forward
 def entropy_forward(probs: Tensor) -> EntropyForward:
-    """The output uncertainty, then what the backward needs.
-
-    Shapes: probs (*N, C).
-    """
-    dtype, N_dims, probs = _arguments(probs)
-    result = _forward(probs)
-    return EntropyForward(
-        _runtime.restored(result.uncertainty, 0, N_dims).to(dtype),
-        _runtime.restored(result.probs, 0, N_dims),
-    )
-
-
-def _forward(probs) -> EntropyForward:
+    """The output uncertainty, then what the backward needs."""
     information = torch.ops.aten.threshold_backward(torch.log(probs) * probs, torch.abs(probs), 0)
     uncertainty = -information.sum(1)
     return EntropyForward(uncertainty, probs)
@@ -88,24 +75,9 @@ class EntropyGradients(NamedTuple):
     dprobs: Tensor  # (*N, C)
 
 
-def entropy_backward(duncertainty: Tensor, probs: Tensor) -> EntropyGradients:
-    """The gradients of the inputs, from duncertainty and what the forward saved.
-
-    Shapes: duncertainty (*N,), probs (*N, C).
-    """
-    _inputs.fits("duncertainty", duncertainty, "(*N,)", (...,))
-    dtype = duncertainty.dtype
-    *N_dims, = duncertainty.shape
-    _inputs.fits("probs", probs, "(*N, C) with N as in duncertainty", (*N_dims, None), dtype, True)
-    duncertainty, probs = _runtime.single(duncertainty, probs)
-    if len(N_dims) != 1:
-        duncertainty, = _runtime.merged(0, 0, duncertainty)
-        probs, = _runtime.merged(0, -1, probs)
-    result = _backward(duncertainty, probs, _pair.rule.every)
-    return EntropyGradients(_runtime.restored(result.dprobs, 0, N_dims).to(dtype))
-
-
-def _backward(duncertainty, probs, needs) -> EntropyGradients:
+@_pair.backward
+def entropy_backward(duncertainty: Tensor, probs: Tensor, needs) -> EntropyGradients:
+    """The gradients of the inputs, from duncertainty and what the forward saved."""
     dprobs = -torch.ops.aten.threshold_backward(
         duncertainty[:, None] * (torch.log(probs) + 1),
         torch.abs(probs),
@@ -119,17 +91,12 @@ class EntropyAtoms(NamedTuple):
     uncertainty: Tensor  # (*N,)
 
 
+@_pair.checked
 def entropy_atoms(probs: Tensor) -> EntropyAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: probs (*N, C).
-    """
-    _, N_dims, probs = _arguments(probs)
+    """Every statement of the mathematics, as it is written."""
     information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
     uncertainty = (-information).sum(1)
-    return EntropyAtoms(
-        _runtime.restored(information, 0, N_dims), _runtime.restored(uncertainty, 0, N_dims),
-    )
+    return EntropyAtoms(information, uncertainty)
 
 
 class EntropyChain(NamedTuple):
@@ -138,49 +105,16 @@ class EntropyChain(NamedTuple):
     dprobs: Tensor  # (*N, C)
 
 
+@_pair.checked
 def entropy_chain(
     duncertainty: Tensor, probs: Tensor, information: Tensor, uncertainty: Tensor,
 ) -> EntropyChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: duncertainty (*N,), probs (*N, C), information (*N, C), uncertainty (*N,).
-    """
-    dtype, N_dims, probs = _arguments(probs)
-    C = probs.shape[1]
-    _inputs.fits("duncertainty", duncertainty, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("information", information, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("uncertainty", uncertainty, "(*N,)", (*N_dims,), dtype, True)
-    duncertainty, information, uncertainty = _runtime.single(duncertainty, information, uncertainty)
-    if len(N_dims) != 1:
-        duncertainty, uncertainty = _runtime.merged(0, 0, duncertainty, uncertainty)
-        information, = _runtime.merged(0, -1, information)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = duncertainty.shape[0]
+    C = probs.shape[1]
     dinformation = (-duncertainty[:, None]).expand(N, C)
     dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
-    return EntropyChain(
-        _runtime.restored(dinformation, 0, N_dims), _runtime.restored(duncertainty, 0, N_dims),
-        _runtime.restored(dprobs, 0, N_dims),
-    )
-
-
-def entropy_jvp(v_probs: Tensor, probs: Tensor) -> Tensor:
-    """The tangent of uncertainty, from those of the inputs and what the forward saved.
-
-    Shapes: v_probs (*N, C), probs (*N, C).
-    """
-    _inputs.fits("v_probs", v_probs, "(*N, C)", (..., None))
-    dtype = v_probs.dtype
-    *N_dims, C = v_probs.shape
-    _inputs.fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
-    v_probs, probs = _runtime.single(v_probs, probs)
-    if len(N_dims) != 1:
-        v_probs, probs = _runtime.merged(0, -1, v_probs, probs)
-    v_uncertainty = -torch.ops.aten.threshold_backward(
-        v_probs * (torch.log(probs) + 1),
-        torch.abs(probs),
-        0,
-    ).sum(1)
-    return _runtime.restored(v_uncertainty, 0, N_dims).to(dtype)
+    return EntropyChain(dinformation, duncertainty, dprobs)
 
 
 class EntropySecond(NamedTuple):
@@ -188,33 +122,9 @@ class EntropySecond(NamedTuple):
     dprobs: Tensor  # (*N, C)
 
 
-def entropy_double_backward(v_probs: Tensor, g: Tensor, probs: Tensor) -> EntropySecond:
-    """The gradients by g, which is duncertainty, and by the inputs, of the gradients times v.
-
-    Shapes: v_probs (*N, C), g (*N,), probs (*N, C).
-    """
-    _inputs.fits("v_probs", v_probs, "(*N, C)", (..., None))
-    dtype = v_probs.dtype
-    *N_dims, C = v_probs.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_probs", (*N_dims,), dtype, True)
-    _inputs.fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
-    v_probs, g, probs = _runtime.single(v_probs, g, probs)
-    if len(N_dims) != 1:
-        v_probs, probs = _runtime.merged(0, -1, v_probs, probs)
-        g, = _runtime.merged(0, 0, g)
-    v_uncertainty, c_probs = _behind(v_probs, g, probs, _pair.rule.every_behind)
-    return EntropySecond(
-        _runtime.restored(v_uncertainty, 0, N_dims).to(dtype),
-        _runtime.restored(c_probs, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_probs, g, probs, needs) -> tuple:
-    N = g.shape[0]
-    C = probs.shape[1]
     v_uncertainty = c_probs = None
-    if v_probs is None:
-        v_probs = g.new_full((), 0).expand(N, C)
     abs_probs = torch.abs(probs)
     if needs.g:
         v_uncertainty = -torch.ops.aten.threshold_backward(
@@ -229,19 +139,8 @@ def _behind(v_probs, g, probs, needs) -> tuple:
     return (v_uncertainty, c_probs)
 
 
-_pair = _runtime.Pair("entropy", entropy_atoms, (_forward, _backward, _behind))
+entropy_jvp = _pair.jvp()
+entropy_double_backward = _pair.double_backward(EntropySecond)
 
 
-def _arguments(probs) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(probs, Tensor) or probs.dim() < 1 or not probs.is_floating_point():
-        _inputs.fits("probs", probs, "(*N, C)", (..., None))
-    dtype = probs.dtype
-    *N_dims, _ = probs.shape
-    if dtype in _runtime.HALF:
-        probs = probs.float()
-    if len(N_dims) != 1:
-        probs, = _runtime.merged(0, -1, probs)
-    return dtype, N_dims, probs
+_pair.complete()

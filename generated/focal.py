@@ -195,7 +195,14 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("focal")
+_pair = _runtime.Pair("focal", """
+    logits, target, probs, met, balanced, balance, entropies_probs, likelihood, entropies: *N
+    losses: *N
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+    alpha <= 1: alpha must be at most 1
+    gamma >= 0: gamma must be at least 0
+""")
 
 
 def focal(
@@ -205,15 +212,7 @@ def focal(
 
     Shapes: logits (*N,), target (*N,).
     """
-    if _runtime.in_plain_torch():
-        return focal_forward(logits, target, alpha, gamma, reduction).loss.to(logits.dtype)
-    dtype, N_dims, logits, target, alpha, gamma, reduction = _arguments(
-        logits, target, alpha, gamma, reduction,
-    )
-    loss = _pair(logits, target, alpha, gamma, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, target, alpha, gamma, reduction)
 
 
 class FocalForward(NamedTuple):
@@ -225,27 +224,11 @@ class FocalForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def focal_forward(
     logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> FocalForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (*N,), target (*N,).
-    """
-    dtype, N_dims, logits, target, alpha, gamma, reduction = _arguments(
-        logits, target, alpha, gamma, reduction,
-    )
-    result = _forward(logits, target, alpha, gamma, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return FocalForward(
-        loss.to(dtype), _runtime.restored(result.logits, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.alpha, result.gamma, result.reduction,
-    )
-
-
-def _forward(logits, target, alpha, gamma, reduction) -> FocalForward:
+    """The output loss, then what the backward needs."""
     N = logits.shape[0]
     probs = torch.sigmoid(logits)
     met_term = 1 - target
@@ -272,49 +255,12 @@ class FocalGradients(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.backward
 def focal_backward(
     dloss: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
-    reduction: str = "mean",
+    reduction: str = "mean", needs=None,
 ) -> FocalGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", logits (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("logits", logits, "(*N,)", (...,), dtype, True)
-    *N_dims, = logits.shape
-    _inputs.fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in logits", (*N_dims,), dtype, True)
-    dloss, logits, target = _runtime.single(dloss, logits, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, logits, target = _runtime.merged(0, 0, dloss, logits, target)
-    else:
-        if len(N_dims) != 1:
-            logits, target = _runtime.merged(0, 0, logits, target)
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _inputs.number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    result = _backward(dloss, logits, target, alpha, gamma, reduction, _pair.rule.every)
-    return FocalGradients(
-        _runtime.restored(result.dlogits, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, logits, target, alpha, gamma, reduction, needs) -> FocalGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     N = logits.shape[0]
     dlogits = dtarget = None
     probs = torch.sigmoid(logits)
@@ -393,16 +339,11 @@ class FocalAtoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def focal_atoms(
     logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> FocalAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (*N,), target (*N,).
-    """
-    _, N_dims, logits, target, alpha, gamma, reduction = _arguments(
-        logits, target, alpha, gamma, reduction,
-    )
+    """Every statement of the mathematics, as it is written."""
     N = logits.shape[0]
     if reduction == "mean":
         if N == 0:
@@ -421,13 +362,8 @@ def focal_atoms(
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
     return FocalAtoms(
-        _runtime.restored(probs, 0, N_dims), _runtime.restored(met, 0, N_dims),
-        _runtime.restored(balanced, 0, N_dims), _runtime.restored(balance, 0, N_dims),
-        _runtime.restored(entropies_probs, 0, N_dims), _runtime.restored(likelihood, 0, N_dims),
-        _runtime.restored(entropies, 0, N_dims), _runtime.restored(losses, 0, N_dims), loss,
+        probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses, loss,
     )
 
 
@@ -445,57 +381,13 @@ class FocalChain(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.checked
 def focal_chain(
     dloss: Tensor, logits: Tensor, target: Tensor, probs: Tensor, met: Tensor, balanced: Tensor,
     balance: Tensor, entropies_probs: Tensor, likelihood: Tensor, entropies: Tensor, losses: Tensor,
     loss: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> FocalChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", logits (*N,), target (*N,), probs (*N,), met (*N,), balanced
-    (*N,), balance (*N,), entropies_probs (*N,), likelihood (*N,), entropies (*N,), losses (*N,),
-    loss (), (*N,) for "none".
-    """
-    dtype, N_dims, logits, target, alpha, gamma, reduction = _arguments(
-        logits, target, alpha, gamma, reduction,
-    )
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("probs", probs, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("met", met, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("balanced", balanced, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("balance", balance, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("entropies_probs", entropies_probs, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("likelihood", likelihood, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("entropies", entropies, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    (
-        dloss, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses, loss,
-    ) = _runtime.single(
-        dloss, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses, loss,
-    )
-    if reduction == "none":
-        if len(N_dims) != 1:
-            (
-                dloss, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses,
-                loss,
-            ) = _runtime.merged(
-                0, 0, dloss, probs, met, balanced, balance, entropies_probs, likelihood, entropies,
-                losses, loss,
-            )
-    else:
-        if len(N_dims) != 1:
-            (
-                probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses,
-            ) = _runtime.merged(
-                0, 0, probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses,
-            )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = logits.shape[0]
     if reduction == "none":
         dlosses = dloss
@@ -523,111 +415,10 @@ def focal_chain(
         + (2 * alpha - 1) * dbalanced
         + dmet * (2 * probs - 1)
     )
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
     return FocalChain(
-        _runtime.restored(dprobs, 0, N_dims), _runtime.restored(dmet, 0, N_dims),
-        _runtime.restored(dbalanced, 0, N_dims), _runtime.restored(dbalance, 0, N_dims),
-        _runtime.restored(dentropies_probs, 0, N_dims), _runtime.restored(dlikelihood, 0, N_dims),
-        _runtime.restored(dentropies, 0, N_dims), _runtime.restored(dlosses, 0, N_dims), dloss,
-        _runtime.restored(dlogits, 0, N_dims), _runtime.restored(dtarget, 0, N_dims),
+        dprobs, dmet, dbalanced, dbalance, dentropies_probs, dlikelihood, dentropies, dlosses,
+        dloss, dlogits, dtarget,
     )
-
-
-def focal_jvp(
-    v_logits: Tensor, v_target: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
-    reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (*N,), v_target (*N,), logits (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(*N,)", (...,))
-    dtype = v_logits.dtype
-    *N_dims, = v_logits.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _inputs.fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    v_logits, v_target, logits, target = _runtime.single(v_logits, v_target, logits, target)
-    if len(N_dims) != 1:
-        v_logits, v_target, logits, target = _runtime.merged(
-            0, 0, v_logits, v_target, logits, target,
-        )
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _inputs.number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    N = logits.shape[0]
-    probs = torch.sigmoid(logits)
-    one_minus_target = 1 - target
-    balance = (
-        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
-        if alpha >= 0
-        else v_logits.new_full((N,), 1)
-    )
-    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
-    one_minus_probs = 1 - probs
-    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
-    power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
-    power_gamma_losses_term_2 = losses_term ** gamma
-    g_logits_term_2 = 1 - 2 * target
-    g_logits_term_3 = torch.addcmul(
-        torch.ops.aten.sigmoid_backward(
-            gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
-            probs,
-        ),
-        power_gamma_losses_term_2,
-        torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
-    )
-    g_target_term = 1 - 2 * probs
-    if reduction == "none":
-        v_loss = torch.addcmul(
-            balance * g_logits_term_3 * v_logits,
-            v_target,
-            torch.add(
-                balance * torch.addcmul(
-                    gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                    power_gamma_losses_term_2, logits, value=-1,
-                ),
-                entropies * power_gamma_losses_term_2,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            ),
-        )
-    elif reduction == "sum":
-        v_loss = (
-            (balance * g_logits_term_3 * v_logits).sum()
-            + (
-                v_target * torch.add(
-                    balance * torch.addcmul(
-                        gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                        power_gamma_losses_term_2, logits, value=-1,
-                    ),
-                    entropies * power_gamma_losses_term_2,
-                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                )
-            ).sum()
-        )
-    else:
-        v_loss = torch.addcmul(
-            balance * g_logits_term_3 * v_logits,
-            v_target,
-            torch.add(
-                balance * torch.addcmul(
-                    gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                    power_gamma_losses_term_2, logits, value=-1,
-                ),
-                entropies * power_gamma_losses_term_2,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            ),
-        ).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
 
 
 class FocalSecond(NamedTuple):
@@ -636,62 +427,10 @@ class FocalSecond(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def focal_double_backward(
-    v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, alpha: float,
-    gamma: float, reduction: str = "mean",
-) -> FocalSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (*N,), v_target (*N,), g (), (*N,) for "none", logits (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logits", v_logits, "(*N,)", (...,))
-    dtype = v_logits.dtype
-    *N_dims, = v_logits.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
-    v_logits, v_target, g, logits, target = _runtime.single(v_logits, v_target, g, logits, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_logits, v_target, g, logits, target = _runtime.merged(
-                0, 0, v_logits, v_target, g, logits, target,
-            )
-    else:
-        if len(N_dims) != 1:
-            v_logits, v_target, logits, target = _runtime.merged(
-                0, 0, v_logits, v_target, logits, target,
-            )
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _inputs.number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    v_loss, c_logits, c_target = _behind(
-        v_logits, v_target, g, logits, target, alpha, gamma, reduction, _pair.rule.every_behind,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return FocalSecond(
-        v_loss.to(dtype), _runtime.restored(c_logits, 0, N_dims).to(dtype),
-        _runtime.restored(c_target, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, needs) -> tuple:
     N = logits.shape[0]
     v_loss = c_logits = c_target = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N)
     probs = torch.sigmoid(logits)
     one_minus_target = 1 - target
     balance = (
@@ -1028,32 +767,8 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
     return (v_loss, c_logits, c_target)
 
 
-_pair = _runtime.Pair(
-    "focal", focal_forward, (_forward, _backward, _behind), numbers="alpha gamma reduction",
-)
+focal_jvp = _pair.jvp()
+focal_double_backward = _pair.double_backward(FocalSecond)
 
 
-def _arguments(logits, target, alpha, gamma, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(*N,)", (...,))
-    dtype = logits.dtype
-    *N_dims, = logits.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        logits, target = _runtime.single(logits, target)
-    if len(N_dims) != 1:
-        logits, target = _runtime.merged(0, 0, logits, target)
-    if not isinstance(alpha, (float, int)):
-        alpha = _inputs.number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _inputs.number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    return dtype, N_dims, logits, target, alpha, gamma, reduction
+_pair.complete()

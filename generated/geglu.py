@@ -55,7 +55,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("geglu")
+_pair = _runtime.Pair("geglu", """
+    gate, x, y, opened, g: *N
+""")
 
 
 def geglu(gate: Tensor, x: Tensor) -> Tensor:
@@ -63,12 +65,7 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return geglu_forward(gate, x).y.to(gate.dtype)
-    dtype, N_dims, gate, x = _arguments(gate, x)
-    y = _pair(gate, x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(gate, x)
 
 
 class GEGLUForward(NamedTuple):
@@ -77,20 +74,9 @@ class GEGLUForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def geglu_forward(gate: Tensor, x: Tensor) -> GEGLUForward:
-    """The output y, then what the backward needs.
-
-    Shapes: gate (*N,), x (*N,).
-    """
-    dtype, N_dims, gate, x = _arguments(gate, x)
-    result = _forward(gate, x)
-    return GEGLUForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.gate, 0, N_dims),
-        _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(gate, x) -> GEGLUForward:
+    """The output y, then what the backward needs."""
     y = gate / 2 * x * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
     return GEGLUForward(y, gate, x)
 
@@ -100,27 +86,9 @@ class GEGLUGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> GEGLUGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), gate (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("gate", gate, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, gate, x = _runtime.single(dy, gate, x)
-    if len(N_dims) != 1:
-        dy, gate, x = _runtime.merged(0, 0, dy, gate, x)
-    result = _backward(dy, gate, x, _pair.rule.every)
-    return GEGLUGradients(
-        _runtime.restored(result.dgate, 0, N_dims).to(dtype),
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dy, gate, x, needs) -> GEGLUGradients:
+@_pair.backward
+def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor, needs) -> GEGLUGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dgate = dx = None
     erf_gate = torch.erf(math.sqrt(2) / 2 * gate)
     erf_gate_plus_1 = erf_gate + 1
@@ -140,15 +108,12 @@ class GEGLUAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def geglu_atoms(gate: Tensor, x: Tensor) -> GEGLUAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: gate (*N,), x (*N,).
-    """
-    _, N_dims, gate, x = _arguments(gate, x)
+    """Every statement of the mathematics, as it is written."""
     opened = 1 / 2 * gate * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
     y = opened * x
-    return GEGLUAtoms(_runtime.restored(opened, 0, N_dims), _runtime.restored(y, 0, N_dims))
+    return GEGLUAtoms(opened, y)
 
 
 class GEGLUChain(NamedTuple):
@@ -158,18 +123,9 @@ class GEGLUChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, opened: Tensor, y: Tensor) -> GEGLUChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), gate (*N,), x (*N,), opened (*N,), y (*N,).
-    """
-    dtype, N_dims, gate, x = _arguments(gate, x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("opened", opened, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, opened, y = _runtime.single(dy, opened, y)
-    if len(N_dims) != 1:
-        dy, opened, y = _runtime.merged(0, 0, dy, opened, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dopened = dy * x
     dgate = dopened * (
         1 / 2 * torch.erf(math.sqrt(2) / 2 * gate)
@@ -177,38 +133,7 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, opened: Tensor, y: Tensor) 
         + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * gate ** 2) * gate)
     )
     dx = dy * opened
-    return GEGLUChain(
-        _runtime.restored(dopened, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dgate, 0, N_dims), _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def geglu_jvp(v_gate: Tensor, v_x: Tensor, gate: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_gate (*N,), v_x (*N,), gate (*N,), x (*N,).
-    """
-    _inputs.fits("v_gate", v_gate, "(*N,)", (...,))
-    dtype = v_gate.dtype
-    *N_dims, = v_gate.shape
-    _inputs.fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    v_gate, v_x, gate, x = _runtime.single(v_gate, v_x, gate, x)
-    if len(N_dims) != 1:
-        v_gate, v_x, gate, x = _runtime.merged(0, 0, v_gate, v_x, gate, x)
-    erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
-    erf_gate_2_plus_1 = erf_gate_2 + 1
-    g_gate_term = torch.add(
-        erf_gate_2_plus_1,
-        torch.exp(-gate ** 2 / 2) * gate,
-        alpha=math.sqrt(2 / math.pi),
-    )
-    erf_gate_plus_1 = erf_gate_2_plus_1
-    dg_x_whole = v_x / 2
-    dg_gate_whole = v_gate / 2
-    v_y = torch.addcmul(dg_gate_whole * g_gate_term * x, dg_x_whole * erf_gate_plus_1, gate)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return GEGLUChain(dopened, dy, dgate, dx)
 
 
 class GEGLUSecond(NamedTuple):
@@ -217,38 +142,9 @@ class GEGLUSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def geglu_double_backward(
-    v_gate: Tensor, v_x: Tensor, g: Tensor, gate: Tensor, x: Tensor,
-) -> GEGLUSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_gate (*N,), v_x (*N,), g (*N,), gate (*N,), x (*N,).
-    """
-    _inputs.fits("v_gate", v_gate, "(*N,)", (...,))
-    dtype = v_gate.dtype
-    *N_dims, = v_gate.shape
-    _inputs.fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("g", g, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    v_gate, v_x, g, gate, x = _runtime.single(v_gate, v_x, g, gate, x)
-    if len(N_dims) != 1:
-        v_gate, v_x, g, gate, x = _runtime.merged(0, 0, v_gate, v_x, g, gate, x)
-    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, _pair.rule.every_behind)
-    return GEGLUSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_gate, 0, N_dims).to(dtype),
-        _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_gate = c_x = None
-    if v_gate is None:
-        v_gate = g.new_full((), 0).expand(N)
-    if needs.g or needs.gate:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N)
     erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
     erf_gate_2_plus_1 = erf_gate_2 + 1
     if needs.g or needs.x:
@@ -278,21 +174,8 @@ def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
     return (v_y, c_gate, c_x)
 
 
-_pair = _runtime.Pair("geglu", geglu_forward, (_forward, _backward, _behind))
+geglu_jvp = _pair.jvp()
+geglu_double_backward = _pair.double_backward(GEGLUSecond)
 
 
-def _arguments(gate, x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(gate, Tensor) or not gate.is_floating_point():
-        _inputs.fits("gate", gate, "(*N,)", (...,))
-    dtype = gate.dtype
-    *N_dims, = gate.shape
-    if not isinstance(x, Tensor) or x.shape != (*N_dims,) or x.dtype != dtype:
-        _inputs.fits("x", x, "(*N,) with N as in gate", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        gate, x = _runtime.single(gate, x)
-    if len(N_dims) != 1:
-        gate, x = _runtime.merged(0, 0, gate, x)
-    return dtype, N_dims, gate, x
+_pair.complete()

@@ -44,7 +44,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("gelu")
+_pair = _runtime.Pair("gelu", """
+    x, y, g: *N
+""")
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -52,12 +54,7 @@ def gelu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return gelu_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class GELUForward(NamedTuple):
@@ -65,19 +62,9 @@ class GELUForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def gelu_forward(x: Tensor) -> GELUForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return GELUForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(x) -> GELUForward:
+    """The output y, then what the backward needs."""
     y = x / 2 * (torch.erf(math.sqrt(2) / 2 * x) + 1)
     return GELUForward(y, x)
 
@@ -86,23 +73,9 @@ class GELUGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def gelu_backward(dy: Tensor, x: Tensor) -> GELUGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x, _pair.rule.every)
-    return GELUGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, needs) -> GELUGradients:
+@_pair.backward
+def gelu_backward(dy: Tensor, x: Tensor, needs) -> GELUGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = dy / 2 * torch.add(
         torch.erf(math.sqrt(2) / 2 * x) + 1,
         torch.exp(-x ** 2 / 2) * x,
@@ -115,14 +88,11 @@ class GELUAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def gelu_atoms(x: Tensor) -> GELUAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = 1 / 2 * x * (torch.erf(math.sqrt(2) / 2 * x) + 1)
-    return GELUAtoms(_runtime.restored(y, 0, N_dims))
+    return GELUAtoms(y)
 
 
 class GELUChain(NamedTuple):
@@ -130,44 +100,15 @@ class GELUChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def gelu_chain(dy: Tensor, x: Tensor, y: Tensor) -> GELUChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = dy * (
         1 / 2 * torch.erf(math.sqrt(2) / 2 * x)
         + 0.5
         + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * x ** 2) * x)
     )
-    return GELUChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def gelu_jvp(v_x: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    dg_x_whole = v_x / 2
-    v_y = dg_x_whole * torch.add(
-        torch.erf(math.sqrt(2) / 2 * x) + 1,
-        torch.exp(-x ** 2 / 2) * x,
-        alpha=math.sqrt(2 / math.pi),
-    )
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return GELUChain(dy, dx)
 
 
 class GELUSecond(NamedTuple):
@@ -175,30 +116,9 @@ class GELUSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def gelu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x, _pair.rule.every_behind)
-    return GELUSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_x = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     dg_x_whole = v_x / 2
     if needs.g:
         v_y = dg_x_whole * torch.add(
@@ -211,19 +131,8 @@ def _behind(v_x, g, x, needs) -> tuple:
     return (v_y, c_x)
 
 
-_pair = _runtime.Pair("gelu", gelu_forward, (_forward, _backward, _behind))
+gelu_jvp = _pair.jvp()
+gelu_double_backward = _pair.double_backward(GELUSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

@@ -50,7 +50,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("gelu_tanh")
+_pair = _runtime.Pair("gelu_tanh", """
+    x, y, t, g: *N
+""")
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -58,12 +60,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return gelu_tanh_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class GELUTanhForward(NamedTuple):
@@ -71,19 +68,9 @@ class GELUTanhForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def gelu_tanh_forward(x: Tensor) -> GELUTanhForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return GELUTanhForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(x) -> GELUTanhForward:
+    """The output y, then what the backward needs."""
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     y = x / 2 * (t + 1)
     return GELUTanhForward(y, x)
@@ -93,23 +80,9 @@ class GELUTanhGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def gelu_tanh_backward(dy: Tensor, x: Tensor) -> GELUTanhGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x, _pair.rule.every)
-    return GELUTanhGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, needs) -> GELUTanhGradients:
+@_pair.backward
+def gelu_tanh_backward(dy: Tensor, x: Tensor, needs) -> GELUTanhGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     dx = dy / 2 * (
         t
@@ -124,15 +97,12 @@ class GELUTanhAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def gelu_tanh_atoms(x: Tensor) -> GELUTanhAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     t = torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))
     y = 1 / 2 * x * (t + 1)
-    return GELUTanhAtoms(_runtime.restored(t, 0, N_dims), _runtime.restored(y, 0, N_dims))
+    return GELUTanhAtoms(t, y)
 
 
 class GELUTanhChain(NamedTuple):
@@ -141,49 +111,15 @@ class GELUTanhChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def gelu_tanh_chain(dy: Tensor, x: Tensor, t: Tensor, y: Tensor) -> GELUTanhChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), t (*N,), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("t", t, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, t, y = _runtime.single(dy, t, y)
-    if len(N_dims) != 1:
-        dy, t, y = _runtime.merged(0, 0, dy, t, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dt = 1 / 2 * dy * x
     dx = (
         dy * (1 / 2 * t + 0.5)
         + math.sqrt(2 / math.pi) * (torch.ops.aten.tanh_backward(dt, t) * (0.134145 * x ** 2 + 1))
     )
-    return GELUTanhChain(
-        _runtime.restored(dt, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def gelu_tanh_jvp(v_x: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
-    dg_x_whole = v_x / 2
-    v_y = dg_x_whole * (
-        t
-        + torch.ops.aten.tanh_backward(math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)), t)
-        + 1
-    )
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return GELUTanhChain(dt, dy, dx)
 
 
 class GELUTanhSecond(NamedTuple):
@@ -191,30 +127,9 @@ class GELUTanhSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def gelu_tanh_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUTanhSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x, _pair.rule.every_behind)
-    return GELUTanhSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_x = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     if needs.x:
         g_x_term_2 = 0.134145 * x ** 2 + 1
@@ -242,19 +157,8 @@ def _behind(v_x, g, x, needs) -> tuple:
     return (v_y, c_x)
 
 
-_pair = _runtime.Pair("gelu_tanh", gelu_tanh_forward, (_forward, _backward, _behind))
+gelu_tanh_jvp = _pair.jvp()
+gelu_tanh_double_backward = _pair.double_backward(GELUTanhSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

@@ -135,7 +135,15 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("group_norm")
+_pair = _runtime.Pair("group_norm", """
+    x, y, g: N C *S
+    gain: C = 1
+    bias: C = 0
+    inv_std, mean, var: N groups 1 *S=1
+    xhat, grouped, diff, scaled: N groups K *S
+    C == groups * K: grouped splits C into G x K, but C is not groups * K
+    K = C / groups
+""")
 
 
 def group_norm(
@@ -146,12 +154,7 @@ def group_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
-    if _runtime.in_plain_torch():
-        return group_norm_forward(x, gain, bias, groups, eps).y.to(x.dtype)
-    dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
-    y = _pair(x, gain, bias, groups, eps)
-    y = _runtime.restored(y, 2, S_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, gain, bias, groups, eps)
 
 
 class GroupNormForward(NamedTuple):
@@ -161,24 +164,12 @@ class GroupNormForward(NamedTuple):
     xhat: Tensor  # (N, groups, K, *S)
 
 
+@_pair.forward
 def group_norm_forward(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
     eps: float = 1e-05,
 ) -> GroupNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
-    result = _forward(x, gain, bias, groups, eps)
-    return GroupNormForward(
-        _runtime.restored(result.y, 2, S_dims).to(dtype), result.gain,
-        _runtime.restored(result.inv_std, 3, [1] * len(S_dims)),
-        _runtime.restored(result.xhat, 3, S_dims),
-    )
-
-
-def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
+    """The output y, then what the backward needs."""
     C = x.shape[1]
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
@@ -206,50 +197,11 @@ class GroupNormGradients(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.backward
 def group_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
 ) -> GroupNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C, *S), gain (C,), inv_std (N, groups, 1, *S=1), xhat (N, groups, K, *S).
-    """
-    _inputs.fits("dy", dy, "(N, C, *S)", (None, None, ...))
-    dtype = dy.dtype
-    N, C, *S_dims = dy.shape
-    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, groups, 1, *S=1) with N as in dy",
-        (N, None, 1, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _, groups, _, *_ = inv_std.shape
-    _inputs.fits(
-        "xhat",
-        xhat,
-        "(N, groups, K, *S) with N, S as in dy and groups as in inv_std",
-        (N, groups, None, *S_dims),
-        dtype, True,
-    )
-    _, _, K, *_ = xhat.shape
-    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
-    if len(S_dims) != 1:
-        dy, = _runtime.merged(2, 0, dy)
-        inv_std, xhat = _runtime.merged(3, 0, inv_std, xhat)
-    if C != groups * K:
-        raise ValueError(
-            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
-            f"{groups}, K = {K}"
-        )
-    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
-    return GroupNormGradients(
-        _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
-        result.dbias.to(dtype),
-    )
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = dy.shape[2]
@@ -288,15 +240,12 @@ class GroupNormAtoms(NamedTuple):
     y: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def group_norm_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
     eps: float = 1e-05,
 ) -> GroupNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    _, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
+    """Every statement of the mathematics, as it is written."""
     C = x.shape[1]
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
@@ -316,12 +265,7 @@ def group_norm_atoms(
     xhat = inv_std * diff
     scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
     y = scaled.flatten(1, 2) + bias[:, None]
-    return GroupNormAtoms(
-        _runtime.restored(grouped, 3, S_dims), _runtime.restored(mean, 3, [1] * len(S_dims)),
-        _runtime.restored(diff, 3, S_dims), _runtime.restored(var, 3, [1] * len(S_dims)),
-        _runtime.restored(inv_std, 3, [1] * len(S_dims)), _runtime.restored(xhat, 3, S_dims),
-        _runtime.restored(scaled, 3, S_dims), _runtime.restored(y, 2, S_dims),
-    )
+    return GroupNormAtoms(grouped, mean, diff, var, inv_std, xhat, scaled, y)
 
 
 class GroupNormChain(NamedTuple):
@@ -338,6 +282,7 @@ class GroupNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.checked
 def group_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
     grouped: Tensor | None = None, mean: Tensor | None = None, diff: Tensor | None = None,
@@ -345,54 +290,9 @@ def group_norm_chain(
     scaled: Tensor | None = None, y: Tensor | None = None, groups: int | None = None,
     eps: float = 1e-05,
 ) -> GroupNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (N, C, *S), x (N, C, *S), gain (C,), bias (C,), grouped (N, groups, K, *S), mean (N,
-    groups, 1, *S=1), diff (N, groups, K, *S), var (N, groups, 1, *S=1), inv_std (N, groups, 1,
-    *S=1), xhat (N, groups, K, *S), scaled (N, groups, K, *S), y (N, C, *S).
-    """
-    dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
-    N = x.shape[0]
-    C = x.shape[1]
-    groups = groups
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    _inputs.fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("grouped", grouped, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
-    _inputs.fits(
-        "mean",
-        mean,
-        "(N, groups, 1, *S=1)",
-        (N, groups, 1, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("diff", diff, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
-    _inputs.fits(
-        "var",
-        var,
-        "(N, groups, 1, *S=1)",
-        (N, groups, 1, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, groups, 1, *S=1)",
-        (N, groups, 1, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
-    _inputs.fits("scaled", scaled, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
-    _inputs.fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    dy, grouped, mean, diff, var, inv_std, xhat, scaled, y = _runtime.single(
-        dy, grouped, mean, diff, var, inv_std, xhat, scaled, y,
-    )
-    if len(S_dims) != 1:
-        dy, y = _runtime.merged(2, 0, dy, y)
-        grouped, mean, diff, var, inv_std, xhat, scaled = _runtime.merged(
-            3, 0, grouped, mean, diff, var, inv_std, xhat, scaled,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    C = dy.shape[1]
+    K = grouped.shape[2]
     S = dy.shape[2]
     if K * S == 0:
         raise ValueError("group_norm_chain divides a number by K * S, which is 0")
@@ -411,77 +311,8 @@ def group_norm_chain(
     dgain = (dscaled * xhat).sum((0, 3)).flatten(0, 1)
     dbias = dy.sum((0, 2))
     return GroupNormChain(
-        _runtime.restored(dgrouped, 3, S_dims), _runtime.restored(dmean, 3, [1] * len(S_dims)),
-        _runtime.restored(ddiff, 3, S_dims), _runtime.restored(dvar, 3, [1] * len(S_dims)),
-        _runtime.restored(dinv_std, 3, [1] * len(S_dims)), _runtime.restored(dxhat, 3, S_dims),
-        _runtime.restored(dscaled, 3, S_dims), _runtime.restored(dy, 2, S_dims),
-        _runtime.restored(dx, 2, S_dims), dgain, dbias,
+        dgrouped, dmean, ddiff, dvar, dinv_std, dxhat, dscaled, dy, dx, dgain, dbias,
     )
-
-
-def group_norm_jvp(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (N, groups, 1, *S=1), xhat
-    (N, groups, K, *S).
-    """
-    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
-    dtype = v_x.dtype
-    N, C, *S_dims = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, groups, 1, *S=1) with N as in v_x",
-        (N, None, 1, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _, groups, _, *_ = inv_std.shape
-    _inputs.fits(
-        "xhat",
-        xhat,
-        "(N, groups, K, *S) with N, S as in v_x and groups as in inv_std",
-        (N, groups, None, *S_dims),
-        dtype, True,
-    )
-    _, _, K, *_ = xhat.shape
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, gain, inv_std, xhat,
-    )
-    if len(S_dims) != 1:
-        v_x, = _runtime.merged(2, 0, v_x)
-        inv_std, xhat = _runtime.merged(3, 0, inv_std, xhat)
-    if C != groups * K:
-        raise ValueError(
-            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
-            f"{groups}, K = {K}"
-        )
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = v_x.shape[2]
-    sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
-    sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    v_y = (
-        (
-            gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
-                v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
-            )
-        ).flatten(1, 2)
-        + (
-            torch.addcmul(
-                v_gain.unflatten(0, (groups, K))[:, :, None],
-                sum_v_x_xhat * inv_std / K / S,
-                gain.unflatten(0, (groups, K))[:, :, None],
-                value=-1,
-            ) * xhat
-        ).flatten(1, 2)
-        + v_bias[:, None]
-    )
-    return _runtime.restored(v_y, 2, S_dims).to(dtype)
 
 
 class GroupNormSecond(NamedTuple):
@@ -491,75 +322,12 @@ class GroupNormSecond(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def group_norm_double_backward(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
-    xhat: Tensor,
-) -> GroupNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (N, groups,
-    1, *S=1), xhat (N, groups, K, *S).
-    """
-    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
-    dtype = v_x.dtype
-    N, C, *S_dims = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, groups, 1, *S=1) with N as in v_x",
-        (N, None, 1, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _, groups, _, *_ = inv_std.shape
-    _inputs.fits(
-        "xhat",
-        xhat,
-        "(N, groups, K, *S) with N, S as in v_x and groups as in inv_std",
-        (N, groups, None, *S_dims),
-        dtype, True,
-    )
-    _, _, K, *_ = xhat.shape
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-    )
-    if len(S_dims) != 1:
-        v_x, g = _runtime.merged(2, 0, v_x, g)
-        inv_std, xhat = _runtime.merged(3, 0, inv_std, xhat)
-    if C != groups * K:
-        raise ValueError(
-            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
-            f"{groups}, K = {K}"
-        )
-    v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
-    )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
-    dgain = dgain + c_gain
-    return GroupNormSecond(
-        _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
-        dgain.to(dtype), dbias.to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = g.shape[2]
     v_y = c_gain = c_inv_std = c_xhat = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
-    if needs.g or needs.xhat:
-        if v_gain is None:
-            v_gain = g.new_full((), 0).expand(C)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(C)
     if needs.gain or needs.inv_std or needs.xhat:
         sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
     if needs.inv_std:
@@ -622,20 +390,13 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
+@_pair.pullback
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    N = inv_std.shape[0]
-    C = gain.shape[0]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = xhat.shape[3]
     dx = dgain = dbias = None
-    if c_y is None:
-        c_y = gain.new_full((), 0).expand(N, C, S)
     if needs.x:
-        if c_inv_std is None:
-            c_inv_std = gain.new_full((), 0).expand(N, groups, 1, 1)
-        if c_xhat is None:
-            c_xhat = gain.new_full((), 0).expand(N, groups, K, S)
         dx = (
             inv_std * torch.addcmul(
                 torch.addcmul(
@@ -672,10 +433,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     return (dx, dgain, dbias)
 
 
-def _takes_plain(x, gain, bias, groups, eps) -> bool:
-    return gain is None and bias is None
+group_norm_jvp = _pair.jvp()
+group_norm_double_backward = _pair.double_backward(GroupNormSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x, gain, bias, groups, eps: gain is None and bias is None)
+
+
+@_plain.forward
 def _plain_forward(x, groups, eps) -> tuple:
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
@@ -692,6 +458,7 @@ def _plain_forward(x, groups, eps) -> tuple:
     return (y, inv_std, xhat)
 
 
+@_plain.backward
 def _plain_backward(dy, inv_std, xhat, needs) -> tuple:
     groups = inv_std.shape[1]
     K = xhat.shape[2]
@@ -709,15 +476,13 @@ def _plain_backward(dy, inv_std, xhat, needs) -> tuple:
     return (dx,)
 
 
+@_plain.behind
 def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
-    C = g.shape[1]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = g.shape[2]
     v_y = c_inv_std = c_xhat = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
     if needs.inv_std or needs.xhat:
         g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
     if needs.inv_std:
@@ -748,18 +513,11 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
     return (v_y, c_inv_std, c_xhat)
 
 
+@_plain.pullback
 def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat, needs) -> tuple:
-    N = inv_std.shape[0]
-    C = inv_std.shape[1] * xhat.shape[2]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = xhat.shape[3]
-    if c_y is None:
-        c_y = inv_std.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = inv_std.new_full((), 0).expand(N, groups, 1, 1)
-    if c_xhat is None:
-        c_xhat = inv_std.new_full((), 0).expand(N, groups, K, S)
     dx = (
         inv_std * torch.addcmul(
             c_y.unflatten(1, (groups, K))
@@ -778,33 +536,4 @@ def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "group_norm", group_norm_forward, (_forward, _backward, _behind, _pullback),
-    numbers="groups eps", optional="gain bias", made="gain bias",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, gain, bias, groups, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if groups is None:
-        raise TypeError("group_norm: groups is missing")
-    if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
-        _inputs.fits("x", x, "(N, C, *S)", (None, None, ...))
-    dtype = x.dtype
-    _, C, *S_dims = x.shape
-    if gain is not None:
-        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
-    if bias is not None:
-        if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        x, gain, bias = _runtime.single(x, gain, bias)
-    if len(S_dims) != 1:
-        x, = _runtime.merged(2, 0, x)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    return dtype, S_dims, x, gain, bias, groups, eps
+_pair.complete()

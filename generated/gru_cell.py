@@ -179,7 +179,16 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("gru_cell")
+_pair = _runtime.Pair("gru_cell", """
+    x: *N K
+    h, y, proposed, reset, update, candidate, to_reset, to_update, to_candidate, g: *N H
+    weight_ih: P K
+    weight_hh: P H
+    bias_ih, bias_hh: P = 0
+    from_input, from_state, both: *N Gate H
+    Gate = 3
+    P == Gate * H: from_input splits P into Gate x H, but P is not Gate * H
+""")
 
 
 def gru_cell(
@@ -190,14 +199,7 @@ def gru_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
-    if _runtime.in_plain_torch():
-        return gru_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
-    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    y = _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
 
 
 class GRUCellForward(NamedTuple):
@@ -212,28 +214,13 @@ class GRUCellForward(NamedTuple):
     candidate: Tensor  # (*N, H)
 
 
+@_pair.forward
+@_runtime.uncast
 def gru_cell_forward(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> GRUCellForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
-    """
-    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    return GRUCellForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
-        _runtime.restored(result.proposed, 0, N_dims), _runtime.restored(result.reset, 0, N_dims),
-        _runtime.restored(result.update, 0, N_dims), _runtime.restored(result.candidate, 0, N_dims),
-    )
-
-
-@_runtime.uncast
-def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
+    """The output y, then what the backward needs."""
     Gate = 3
     H = h.shape[1]
     P = weight_ih.shape[0]
@@ -264,61 +251,13 @@ class GRUCellGradients(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
+@_pair.backward
+@_runtime.uncast
 def gru_cell_backward(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, proposed: Tensor,
-    reset: Tensor, update: Tensor, candidate: Tensor,
+    reset: Tensor, update: Tensor, candidate: Tensor, needs,
 ) -> GRUCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N, H),
-    reset (*N, H), update (*N, H), candidate (*N, H).
-    """
-    _inputs.fits("dy", dy, "(*N, H)", (..., None))
-    dtype = dy.dtype
-    *N_dims, H = dy.shape
-    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
-    *_, K = x.shape
-    _inputs.fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
-    P = weight_ih.shape[0]
-    _inputs.fits(
-        "weight_hh",
-        weight_hh,
-        "(P, H) with P as in weight_ih and H as in dy",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("proposed", proposed, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("reset", reset, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("update", update, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("candidate", candidate, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _runtime.single(
-        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate,
-    )
-    if len(N_dims) != 1:
-        dy, x, h, proposed, reset, update, candidate = _runtime.merged(
-            0, -1, dy, x, h, proposed, reset, update, candidate,
-        )
-    Gate = 3
-    if P != Gate * H:
-        raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
-            f"Gate = {Gate}, H = {H}"
-        )
-    result = _backward(
-        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, _pair.rule.every,
-    )
-    return GRUCellGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dh, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
-        result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
-    )
-
-
-@_runtime.uncast
-def _backward(
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-) -> GRUCellGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     N = dy.shape[0]
     Gate = 3
     H = dy.shape[1]
@@ -370,18 +309,13 @@ class GRUCellAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
+@_pair.checked
 @_runtime.uncast
 def gru_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> GRUCellAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
-    """
-    _, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
+    """Every statement of the mathematics, as it is written."""
     Gate = 3
     H = h.shape[1]
     P = weight_ih.shape[0]
@@ -401,12 +335,8 @@ def gru_cell_atoms(
     candidate = torch.tanh(to_candidate)
     y = h * update + candidate * (1 - update)
     return GRUCellAtoms(
-        _runtime.restored(from_input, 0, N_dims), _runtime.restored(from_state, 0, N_dims),
-        _runtime.restored(both, 0, N_dims), _runtime.restored(to_reset, 0, N_dims),
-        _runtime.restored(to_update, 0, N_dims), _runtime.restored(proposed, 0, N_dims),
-        _runtime.restored(reset, 0, N_dims), _runtime.restored(update, 0, N_dims),
-        _runtime.restored(to_candidate, 0, N_dims), _runtime.restored(candidate, 0, N_dims),
-        _runtime.restored(y, 0, N_dims),
+        from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate,
+        candidate, y,
     )
 
 
@@ -430,6 +360,7 @@ class GRUCellChain(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
+@_pair.checked
 @_runtime.uncast
 def gru_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
@@ -439,45 +370,10 @@ def gru_cell_chain(
     update: Tensor | None = None, to_candidate: Tensor | None = None,
     candidate: Tensor | None = None, y: Tensor | None = None,
 ) -> GRUCellChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,), from_input (*N, Gate, H), from_state (*N, Gate, H), both (*N, Gate, H), to_reset
-    (*N, H), to_update (*N, H), proposed (*N, H), reset (*N, H), update (*N, H), to_candidate (*N,
-    H), candidate (*N, H), y (*N, H).
-    """
-    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    H = h.shape[1]
-    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("from_input", from_input, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
-    _inputs.fits("from_state", from_state, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
-    _inputs.fits("both", both, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
-    _inputs.fits("to_reset", to_reset, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("to_update", to_update, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("proposed", proposed, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("reset", reset, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("update", update, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("to_candidate", to_candidate, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("candidate", candidate, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    (
-        dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update,
-        to_candidate, candidate, y,
-    ) = _runtime.single(
-        dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update,
-        to_candidate, candidate, y,
-    )
-    if len(N_dims) != 1:
-        (
-            dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y,
-        ) = _runtime.merged(
-            0, -1, dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y,
-        )
-        from_input, from_state, both = _runtime.merged(0, -2, from_input, from_state, both)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = dy.shape[0]
     Gate = 3
+    H = dy.shape[1]
     P = weight_ih.shape[0]
     if bias_ih is None:
         bias_ih = dy.new_full((), 0).expand(P)
@@ -504,133 +400,9 @@ def gru_cell_chain(
     dbias_ih = dfrom_input.flatten(1, 2).sum(0)
     dbias_hh = dfrom_state.flatten(1, 2).sum(0)
     return GRUCellChain(
-        _runtime.restored(dfrom_input, 0, N_dims), _runtime.restored(dfrom_state, 0, N_dims),
-        _runtime.restored(dboth, 0, N_dims), _runtime.restored(dto_reset, 0, N_dims),
-        _runtime.restored(dto_update, 0, N_dims), _runtime.restored(dproposed, 0, N_dims),
-        _runtime.restored(dreset, 0, N_dims), _runtime.restored(dupdate, 0, N_dims),
-        _runtime.restored(dto_candidate, 0, N_dims), _runtime.restored(dcandidate, 0, N_dims),
-        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims),
-        _runtime.restored(dh, 0, N_dims), dweight_ih, dweight_hh, dbias_ih, dbias_hh,
+        dfrom_input, dfrom_state, dboth, dto_reset, dto_update, dproposed, dreset, dupdate,
+        dto_candidate, dcandidate, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh,
     )
-
-
-def gru_cell_jvp(
-    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
-    v_bias_hh: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, proposed: Tensor,
-    reset: Tensor, update: Tensor, candidate: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih (P,),
-    v_bias_hh (P,), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N, H),
-    reset (*N, H), update (*N, H), candidate (*N, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
-    *_, H = v_h.shape
-    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
-    P = v_weight_ih.shape[0]
-    _inputs.fits(
-        "v_weight_hh",
-        v_weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(P, K) with P as in v_weight_ih and K as in v_x",
-        (P, K),
-        dtype, True,
-    )
-    _inputs.fits(
-        "weight_hh",
-        weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "proposed",
-        proposed,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "reset",
-        reset,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "update",
-        update,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "candidate",
-        candidate,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    (
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate,
-    ) = _runtime.single(
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate,
-    )
-    if len(N_dims) != 1:
-        v_x, v_h, x, h, proposed, reset, update, candidate = _runtime.merged(
-            0, -1, v_x, v_h, x, h, proposed, reset, update, candidate,
-        )
-    Gate = 3
-    if P != Gate * H:
-        raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
-            f"Gate = {Gate}, H = {H}"
-        )
-    Gate = 3
-    H = v_h.shape[1]
-    h_minus_candidate = h - candidate
-    dg_from_input_term = torch.addmm(torch.addmm(v_bias_ih, x, v_weight_ih.mT), v_x, weight_ih.mT)
-    sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
-    dg_from_state_term = torch.addmm(torch.addmm(v_bias_hh, h, v_weight_hh.mT), v_h, weight_hh.mT)
-    sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
-    sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
-    dg_to_update = (
-        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
-        + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
-    )
-    dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
-    dg_to_candidate = torch.addcmul(
-        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
-        reset,
-        torch.addcmul(
-            sum_dg_from_state_term,
-            proposed * (1 - reset),
-            sum_dg_from_input_term + sum_dg_from_state_term_2,
-        ),
-    )
-    dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
-    v_y = torch.addcmul(
-        torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-        dg_candidate,
-        1 - update,
-    )
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
 
 
 class GRUCellSecond(NamedTuple):
@@ -643,167 +415,18 @@ class GRUCellSecond(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-def gru_cell_double_backward(
-    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
-    v_bias_hh: Tensor, g: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    proposed: Tensor, reset: Tensor, update: Tensor, candidate: Tensor,
-) -> GRUCellSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih (P,),
-    v_bias_hh (P,), g (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed
-    (*N, H), reset (*N, H), update (*N, H), candidate (*N, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
-    *_, H = v_h.shape
-    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
-    P = v_weight_ih.shape[0]
-    _inputs.fits(
-        "v_weight_hh",
-        v_weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(P, K) with P as in v_weight_ih and K as in v_x",
-        (P, K),
-        dtype, True,
-    )
-    _inputs.fits(
-        "weight_hh",
-        weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "proposed",
-        proposed,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "reset",
-        reset,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "update",
-        update,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits(
-        "candidate",
-        candidate,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    (
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate,
-    ) = _runtime.single(
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate,
-    )
-    if len(N_dims) != 1:
-        v_x, v_h, g, x, h, proposed, reset, update, candidate = _runtime.merged(
-            0, -1, v_x, v_h, g, x, h, proposed, reset, update, candidate,
-        )
-    Gate = 3
-    if P != Gate * H:
-        raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
-            f"Gate = {Gate}, H = {H}"
-        )
-    v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate = _behind(
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate, _pair.rule.every_behind,
-    )
-    dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
-        None, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed,
-        reset, update, candidate, _pair.rule.every,
-    )
-    dx = dx + c_x
-    dh = dh + c_h
-    dweight_ih = dweight_ih + c_weight_ih
-    dweight_hh = dweight_hh + c_weight_hh
-    return GRUCellSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-        _runtime.restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
-        dbias_ih.to(dtype), dbias_hh.to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(
     v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
     proposed, reset, update, candidate, needs,
 ) -> tuple:
     N = g.shape[0]
-    K = x.shape[1]
     Gate = 3
     H = g.shape[1]
-    P = weight_ih.shape[0]
     v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
         None,
     ) * 9
-    if (
-        needs.g
-        or needs.weight_ih
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.update
-        or needs.candidate
-    ):
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N, K)
-    if (
-        needs.g
-        or needs.weight_hh
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.update
-        or needs.candidate
-    ):
-        if v_h is None:
-            v_h = g.new_full((), 0).expand(N, H)
-    if (
-        needs.g
-        or needs.x
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.update
-        or needs.candidate
-    ):
-        if v_weight_ih is None:
-            v_weight_ih = g.new_full((), 0).expand(P, K)
-    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        if v_weight_hh is None:
-            v_weight_hh = g.new_full((), 0).expand(P, H)
-        if v_bias_ih is None:
-            v_bias_ih = g.new_full((), 0).expand(P)
-        if v_bias_hh is None:
-            v_bias_hh = g.new_full((), 0).expand(P)
     if (
         needs.g
         or needs.weight_hh
@@ -912,6 +535,7 @@ def _behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(
     c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
@@ -921,17 +545,6 @@ def _pullback(
     Gate = 3
     H = h.shape[1]
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    if c_y is None:
-        c_y = x.new_full((), 0).expand(N, H)
-    if needs.h or needs.weight_hh or needs.bias_hh:
-        if c_proposed is None:
-            c_proposed = x.new_full((), 0).expand(N, H)
-    if c_reset is None:
-        c_reset = x.new_full((), 0).expand(N, H)
-    if c_update is None:
-        c_update = x.new_full((), 0).expand(N, H)
-    if c_candidate is None:
-        c_candidate = x.new_full((), 0).expand(N, H)
     dto_candidate = torch.ops.aten.tanh_backward(
         torch.addcmul(c_candidate, c_y, 1 - update),
         candidate,
@@ -970,10 +583,17 @@ def _pullback(
     return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
-def _takes_plain(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> bool:
-    return bias_ih is None and bias_hh is None
+gru_cell_jvp = _pair.jvp()
+gru_cell_double_backward = _pair.double_backward(GRUCellSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None and bias_hh is None,
+)
+
+
+@_plain.forward
 @_runtime.uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     Gate = 3
@@ -992,6 +612,7 @@ def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
 
 
+@_plain.backward
 @_runtime.uncast
 def _plain_backward(
     dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
@@ -1027,55 +648,17 @@ def _plain_backward(
     return (dx, dh, dweight_ih, dweight_hh)
 
 
+@_plain.behind
 @_runtime.uncast
 def _plain_behind(
     v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update,
     candidate, needs,
 ) -> tuple:
-    N = g.shape[0]
-    K = x.shape[1]
     Gate = 3
     H = g.shape[1]
-    P = weight_ih.shape[0]
     v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
         None,
     ) * 9
-    if (
-        needs.g
-        or needs.weight_ih
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.update
-        or needs.candidate
-    ):
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N, K)
-    if (
-        needs.g
-        or needs.weight_hh
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.update
-        or needs.candidate
-    ):
-        if v_h is None:
-            v_h = g.new_full((), 0).expand(N, H)
-    if (
-        needs.g
-        or needs.x
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.update
-        or needs.candidate
-    ):
-        if v_weight_ih is None:
-            v_weight_ih = g.new_full((), 0).expand(P, K)
-    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        if v_weight_hh is None:
-            v_weight_hh = g.new_full((), 0).expand(P, H)
     if (
         needs.g
         or needs.weight_hh
@@ -1244,6 +827,7 @@ def _plain_behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
+@_plain.pullback
 @_runtime.uncast
 def _plain_pullback(
     c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
@@ -1253,17 +837,6 @@ def _plain_pullback(
     Gate = 3
     H = h.shape[1]
     dx = dh = dweight_ih = dweight_hh = None
-    if c_y is None:
-        c_y = x.new_full((), 0).expand(N, H)
-    if needs.h or needs.weight_hh:
-        if c_proposed is None:
-            c_proposed = x.new_full((), 0).expand(N, H)
-    if c_reset is None:
-        c_reset = x.new_full((), 0).expand(N, H)
-    if c_update is None:
-        c_update = x.new_full((), 0).expand(N, H)
-    if c_candidate is None:
-        c_candidate = x.new_full((), 0).expand(N, H)
     dto_candidate = torch.ops.aten.tanh_backward(
         torch.addcmul(c_candidate, c_y, 1 - update),
         candidate,
@@ -1296,65 +869,4 @@ def _plain_pullback(
     return (dx, dh, dweight_ih, dweight_hh)
 
 
-_pair = _runtime.Pair(
-    "gru_cell", gru_cell_forward, (_forward, _backward, _behind, _pullback),
-    optional="bias_ih bias_hh", made="bias_ih bias_hh",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, K)", (..., None))
-    dtype = x.dtype
-    *N_dims, K = x.shape
-    if (
-        not isinstance(h, Tensor)
-        or h.dim() != 1 + len(N_dims)
-        or h.shape[:-1] != (*N_dims,)
-        or h.dtype != dtype
-    ):
-        _inputs.fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
-    *_, H = h.shape
-    if (
-        not isinstance(weight_ih, Tensor)
-        or weight_ih.dim() != 2
-        or weight_ih.shape[1] != K
-        or weight_ih.dtype != dtype
-    ):
-        _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
-    P = weight_ih.shape[0]
-    if (
-        not isinstance(weight_hh, Tensor)
-        or weight_hh.shape != (P, H)
-        or weight_hh.dtype != dtype
-    ):
-        _inputs.fits(
-            "weight_hh",
-            weight_hh,
-            "(P, H) with P as in weight_ih and H as in h",
-            (P, H),
-            dtype,
-        )
-    if bias_ih is not None:
-        if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
-            _inputs.fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
-    if bias_hh is not None:
-        if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
-            _inputs.fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
-    if dtype in _runtime.HALF:
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _runtime.single(
-            x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-        )
-    if len(N_dims) != 1:
-        x, h = _runtime.merged(0, -1, x, h)
-    Gate = 3
-    if P != Gate * H:
-        raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
-            f"Gate = {Gate}, H = {H}"
-        )
-    return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
+_pair.complete()

@@ -53,7 +53,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("hinge")
+_pair = _runtime.Pair("hinge", """
+    x, missing, losses: *N
+    target: *N, constant
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+""", differentiated="atoms")
 
 
 def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -61,14 +66,7 @@ def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    _inputs.without_gradient("target", target)
-    if _runtime.in_plain_torch():
-        return hinge_atoms(x, target, reduction).loss.to(x.dtype)
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    loss = _pair(x, target, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, reduction)
 
 
 class HingeForward(NamedTuple):
@@ -78,23 +76,9 @@ class HingeForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def hinge_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> HingeForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    result = _forward(x, target, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return HingeForward(
-        loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.reduction,
-    )
-
-
-def _forward(x, target, reduction) -> HingeForward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x.shape[0]
     missing = 1 - target * x
@@ -112,38 +96,11 @@ class HingeGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.backward
 def hinge_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
+    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
 ) -> HingeGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
-    *N_dims, = x.shape
-    target = _inputs.as_number("target", target, dtype)
-    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    dloss, x = _runtime.single(dloss, x)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, x, target = _runtime.merged(0, 0, dloss, x, target)
-    else:
-        if len(N_dims) != 1:
-            x, target = _runtime.merged(0, 0, x, target)
-    result = _backward(dloss, x, target, reduction, _pair.rule.every)
-    return HingeGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dloss, x, target, reduction, needs) -> HingeGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction in ("none", "sum"):
         dx = -torch.ops.aten.threshold_backward(dloss * target, 1 - target * x, 0)
     else:
@@ -158,12 +115,9 @@ class HingeAtoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def hinge_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> HingeAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    _, N_dims, x, target, reduction = _arguments(x, target, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
@@ -176,11 +130,7 @@ def hinge_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> HingeAtom
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return HingeAtoms(
-        _runtime.restored(missing, 0, N_dims), _runtime.restored(losses, 0, N_dims), loss,
-    )
+    return HingeAtoms(missing, losses, loss)
 
 
 class HingeChain(NamedTuple):
@@ -190,33 +140,12 @@ class HingeChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def hinge_chain(
     dloss: Tensor, x: Tensor, target: Tensor, missing: Tensor, losses: Tensor, loss: Tensor,
     reduction: str = "mean",
 ) -> HingeChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,), missing (*N,), losses (*N,), loss (),
-    (*N,) for "none".
-    """
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("missing", missing, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, missing, losses, loss = _runtime.single(dloss, missing, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, missing, losses, loss = _runtime.merged(0, 0, dloss, missing, losses, loss)
-    else:
-        if len(N_dims) != 1:
-            missing, losses = _runtime.merged(0, 0, missing, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -229,39 +158,7 @@ def hinge_chain(
         dlosses = (1 / N * dloss).expand(N)
     dmissing = torch.where(missing <= 0, 0, dlosses)
     dx = -dmissing * target
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return HingeChain(
-        _runtime.restored(dmissing, 0, N_dims), _runtime.restored(dlosses, 0, N_dims), dloss,
-        _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def hinge_jvp(v_x: Tensor, x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    target = _inputs.as_number("target", target, dtype)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), target.dtype)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x, target = _runtime.merged(0, 0, v_x, x, target)
-    if reduction == "none":
-        v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0)
-    elif reduction == "sum":
-        v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0).sum()
-    else:
-        N = x.shape[0]
-        v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return HingeChain(dmissing, dlosses, dloss, dx)
 
 
 class HingeSecond(NamedTuple):
@@ -269,41 +166,9 @@ class HingeSecond(NamedTuple):
     dx: None  # (*N,)
 
 
-def hinge_double_backward(
-    v_x: Tensor, g: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> HingeSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    target = _inputs.as_number("target", target, dtype)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), target.dtype)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x, g, x, target = _runtime.merged(0, 0, v_x, g, x, target)
-    else:
-        if len(N_dims) != 1:
-            v_x, x, target = _runtime.merged(0, 0, v_x, x, target)
-    v_loss, _, _ = _behind(v_x, g, x, target, reduction, _pair.rule.every_behind)
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return HingeSecond(v_loss.to(dtype), None)
-
-
+@_pair.behind
 def _behind(v_x, g, x, target, reduction, needs) -> tuple:
     N = x.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     if reduction == "none":
         v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0)
     elif reduction == "sum":
@@ -313,23 +178,8 @@ def _behind(v_x, g, x, target, reduction, needs) -> tuple:
     return (v_loss, None, None)
 
 
-_pair = _runtime.Pair("hinge", hinge_atoms, (_forward, _backward, _behind), numbers="reduction")
+hinge_jvp = _pair.jvp()
+hinge_double_backward = _pair.double_backward(HingeSecond)
 
 
-def _arguments(x, target, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    target = _inputs.as_number("target", target, dtype)
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,):
-        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, target = _runtime.merged(0, 0, x, target)
-    return dtype, N_dims, x, target, reduction
+_pair.complete()

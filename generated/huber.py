@@ -65,7 +65,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("huber")
+_pair = _runtime.Pair("huber", """
+    x, target, error, size, losses: *N
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+    delta > 0: delta must be above 0
+""")
 
 
 def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> Tensor:
@@ -73,13 +78,7 @@ def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") 
 
     Shapes: x (*N,), target (*N,).
     """
-    if _runtime.in_plain_torch():
-        return huber_forward(x, target, delta, reduction).loss.to(x.dtype)
-    dtype, N_dims, x, target, delta, reduction = _arguments(x, target, delta, reduction)
-    loss = _pair(x, target, delta, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, delta, reduction)
 
 
 class HuberForward(NamedTuple):
@@ -90,25 +89,11 @@ class HuberForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def huber_forward(
     x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean",
 ) -> HuberForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    dtype, N_dims, x, target, delta, reduction = _arguments(x, target, delta, reduction)
-    result = _forward(x, target, delta, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return HuberForward(
-        loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.delta, result.reduction,
-    )
-
-
-def _forward(x, target, delta, reduction) -> HuberForward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x.shape[0]
     error = x - target
@@ -129,44 +114,11 @@ class HuberGradients(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.backward
 def huber_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, delta: float, reduction: str = "mean",
+    dloss: Tensor, x: Tensor, target: Tensor, delta: float, reduction: str = "mean", needs=None,
 ) -> HuberGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
-    *N_dims, = x.shape
-    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    dloss, x, target = _runtime.single(dloss, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, x, target = _runtime.merged(0, 0, dloss, x, target)
-    else:
-        if len(N_dims) != 1:
-            x, target = _runtime.merged(0, 0, x, target)
-    if not isinstance(delta, (float, int)):
-        delta = _inputs.number("delta", delta)
-    if not delta > 0:
-        raise ValueError(f"huber: delta must be above 0, got {delta}")
-    result = _backward(dloss, x, target, delta, reduction, _pair.rule.every)
-    return HuberGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, x, target, delta, reduction, needs) -> HuberGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = x.shape[0]
     dtarget = None
@@ -186,12 +138,9 @@ class HuberAtoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def huber_atoms(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> HuberAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    _, N_dims, x, target, delta, reduction = _arguments(x, target, delta, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
@@ -205,12 +154,7 @@ def huber_atoms(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "m
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return HuberAtoms(
-        _runtime.restored(error, 0, N_dims), _runtime.restored(size, 0, N_dims),
-        _runtime.restored(losses, 0, N_dims), loss,
-    )
+    return HuberAtoms(error, size, losses, loss)
 
 
 class HuberChain(NamedTuple):
@@ -222,34 +166,12 @@ class HuberChain(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.checked
 def huber_chain(
     dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, size: Tensor, losses: Tensor,
     loss: Tensor, delta: float = 1, reduction: str = "mean",
 ) -> HuberChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,), error (*N,), size (*N,), losses
-    (*N,), loss (), (*N,) for "none".
-    """
-    dtype, N_dims, x, _, delta, reduction = _arguments(x, target, delta, reduction)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("error", error, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("size", size, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, error, size, losses, loss = _runtime.single(dloss, error, size, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, error, size, losses, loss = _runtime.merged(0, 0, dloss, error, size, losses, loss)
-    else:
-        if len(N_dims) != 1:
-            error, size, losses = _runtime.merged(0, 0, error, size, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -264,66 +186,7 @@ def huber_chain(
     derror = dsize * torch.sign(error) + torch.where(delta < size, 0, dlosses * error)
     dx = derror
     dtarget = -derror
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return HuberChain(
-        _runtime.restored(derror, 0, N_dims), _runtime.restored(dsize, 0, N_dims),
-        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dx, 0, N_dims),
-        _runtime.restored(dtarget, 0, N_dims),
-    )
-
-
-def huber_jvp(
-    v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor, delta: float, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), v_target (*N,), x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, x, target = _runtime.single(v_x, v_target, x, target)
-    if len(N_dims) != 1:
-        v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if not isinstance(delta, (float, int)):
-        delta = _inputs.number("delta", delta)
-    if not delta > 0:
-        raise ValueError(f"huber: delta must be above 0, got {delta}")
-    if reduction == "mean":
-        N = x.shape[0]
-    target_minus_x = target - x
-    abs_target_minus_x = torch.abs(target_minus_x)
-    if reduction == "none":
-        dg_x = v_x - v_target
-        v_loss = dg_x * torch.where(
-            abs_target_minus_x > delta,
-            -delta * torch.sign(target_minus_x),
-            -target_minus_x,
-        )
-    elif reduction == "sum":
-        v_loss = (
-            torch.where(
-                abs_target_minus_x > delta,
-                -delta * torch.sign(target_minus_x),
-                -target_minus_x,
-            ) * (v_x - v_target)
-        ).sum()
-    else:
-        v_loss = (
-            torch.where(
-                abs_target_minus_x > delta,
-                -delta * torch.sign(target_minus_x),
-                -target_minus_x,
-            ) * (v_x - v_target)
-        ).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return HuberChain(derror, dsize, dlosses, dloss, dx, dtarget)
 
 
 class HuberSecond(NamedTuple):
@@ -332,57 +195,13 @@ class HuberSecond(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def huber_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, delta: float,
-    reduction: str = "mean",
-) -> HuberSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), v_target (*N,), g (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    else:
-        if len(N_dims) != 1:
-            v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if not isinstance(delta, (float, int)):
-        delta = _inputs.number("delta", delta)
-    if not delta > 0:
-        raise ValueError(f"huber: delta must be above 0, got {delta}")
-    v_loss, c_x, c_target = _behind(
-        v_x, v_target, g, x, target, delta, reduction, _pair.rule.every_behind,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return HuberSecond(
-        v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-        _runtime.restored(c_target, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, x, target, delta, reduction, needs) -> tuple:
     N = x.shape[0]
     if reduction == "none":
         v_loss = c_target = c_x = None
     else:
         v_loss = c_x = c_target = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N)
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
     if reduction == "none":
@@ -440,28 +259,8 @@ def _behind(v_x, v_target, g, x, target, delta, reduction, needs) -> tuple:
     return (v_loss, c_x, c_target)
 
 
-_pair = _runtime.Pair(
-    "huber", huber_forward, (_forward, _backward, _behind), numbers="delta reduction",
-)
+huber_jvp = _pair.jvp()
+huber_double_backward = _pair.double_backward(HuberSecond)
 
 
-def _arguments(x, target, delta, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(N_dims) != 1:
-        x, target = _runtime.merged(0, 0, x, target)
-    if not isinstance(delta, (float, int)):
-        delta = _inputs.number("delta", delta)
-    if not delta > 0:
-        raise ValueError(f"huber: delta must be above 0, got {delta}")
-    return dtype, N_dims, x, target, delta, reduction
+_pair.complete()

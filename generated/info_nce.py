@@ -131,7 +131,15 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("info_nce")
+_pair = _runtime.Pair("info_nce", """
+    queries, keys, query, key: N D
+    loss, g: ()
+    query_norm, query_length, key_norm, key_length: N 1
+    exp_similarity_shifted, similarity: N N
+    of_all_sum_scaled, own, of_all: N
+    N != 0: similarity_max takes a maximum along it, but N is 0
+    temperature > 0: temperature must be above 0
+""")
 
 
 def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
@@ -139,11 +147,7 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
 
     Shapes: queries (N, D), keys (N, D).
     """
-    if _runtime.in_plain_torch():
-        return info_nce_forward(queries, keys, temperature).loss.to(queries.dtype)
-    dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
-    loss = _pair(queries, keys, temperature)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(queries, keys, temperature)
 
 
 class InfoNCEForward(NamedTuple):
@@ -159,22 +163,10 @@ class InfoNCEForward(NamedTuple):
     temperature: float
 
 
-def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: queries (N, D), keys (N, D).
-    """
-    dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
-    result = _forward(queries, keys, temperature)
-    return InfoNCEForward(
-        result.loss.to(dtype), result.query_norm, result.query_length, result.query,
-        result.key_norm, result.key_length, result.key, result.exp_similarity_shifted,
-        result.of_all_sum_scaled, result.temperature,
-    )
-
-
+@_pair.forward
 @_runtime.uncast
-def _forward(queries, keys, temperature) -> InfoNCEForward:
+def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEForward:
+    """The output loss, then what the backward needs."""
     N = queries.shape[0]
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
     query_length = query_norm.clamp(min=1e-12)
@@ -200,79 +192,14 @@ class InfoNCEGradients(NamedTuple):
     dkeys: Tensor  # (N, D)
 
 
+@_pair.backward
+@_runtime.uncast
 def info_nce_backward(
     dloss: Tensor, query_norm: Tensor, query_length: Tensor, query: Tensor, key_norm: Tensor,
     key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor,
-    temperature: float,
+    temperature: float, needs,
 ) -> InfoNCEGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), query_norm (N, 1), query_length (N, 1), query (N, D), key_norm (N, 1),
-    key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled (N,).
-    """
-    _inputs.fits("dloss", dloss, "()", ())
-    dtype = dloss.dtype
-    _inputs.fits("query_norm", query_norm, "(N, 1)", (None, 1), dtype, True)
-    N = query_norm.shape[0]
-    _inputs.fits(
-        "query_length",
-        query_length,
-        "(N, 1) with N as in query_norm",
-        (N, 1),
-        dtype, True,
-    )
-    _inputs.fits("query", query, "(N, D) with N as in query_norm", (N, None), dtype, True)
-    D = query.shape[1]
-    _inputs.fits("key_norm", key_norm, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
-    _inputs.fits("key_length", key_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
-    _inputs.fits(
-        "key",
-        key,
-        "(N, D) with N as in query_norm and D as in query",
-        (N, D),
-        dtype, True,
-    )
-    _inputs.fits(
-        "exp_similarity_shifted",
-        exp_similarity_shifted,
-        "(N, N) with N as in query_norm",
-        (N, N),
-        dtype, True,
-    )
-    _inputs.fits(
-        "of_all_sum_scaled",
-        of_all_sum_scaled,
-        "(N,) with N as in query_norm",
-        (N,),
-        dtype, True,
-    )
-    (
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled,
-    ) = _runtime.single(
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled,
-    )
-    if N == 0:
-        raise ValueError(
-            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
-        )
-    if not isinstance(temperature, (float, int)):
-        temperature = _inputs.number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
-    result = _backward(
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature, _pair.rule.every,
-    )
-    return InfoNCEGradients(result.dqueries.to(dtype), result.dkeys.to(dtype))
-
-
-@_runtime.uncast
-def _backward(
-    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-    of_all_sum_scaled, temperature, needs,
-) -> InfoNCEGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     N = query_norm.shape[0]
     dqueries = dkeys = None
     dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
@@ -308,13 +235,10 @@ class InfoNCEAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
+@_pair.checked
 @_runtime.uncast
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: queries (N, D), keys (N, D).
-    """
-    _, queries, keys, temperature = _arguments(queries, keys, temperature)
+    """Every statement of the mathematics, as it is written."""
     N = queries.shape[0]
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
     query_length = torch.where(query_norm >= 1e-12, query_norm, 1e-12)
@@ -346,39 +270,15 @@ class InfoNCEChain(NamedTuple):
     dkeys: Tensor  # (N, D)
 
 
+@_pair.checked
 @_runtime.uncast
 def info_nce_chain(
     dloss: Tensor, queries: Tensor, keys: Tensor, query_norm: Tensor, query_length: Tensor,
     query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor, similarity: Tensor,
     own: Tensor, of_all: Tensor, loss: Tensor, temperature: float = 0.1,
 ) -> InfoNCEChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), queries (N, D), keys (N, D), query_norm (N, 1), query_length (N, 1), query (N,
-    D), key_norm (N, 1), key_length (N, 1), key (N, D), similarity (N, N), own (N,), of_all (N,),
-    loss ().
-    """
-    dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = queries.shape[0]
-    D = queries.shape[1]
-    _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("query_norm", query_norm, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("query_length", query_length, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("query", query, "(N, D)", (N, D), dtype, True)
-    _inputs.fits("key_norm", key_norm, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("key_length", key_length, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("key", key, "(N, D)", (N, D), dtype, True)
-    _inputs.fits("similarity", similarity, "(N, N)", (N, N), dtype, True)
-    _inputs.fits("own", own, "(N,)", (N,), dtype, True)
-    _inputs.fits("of_all", of_all, "(N,)", (N,), dtype, True)
-    _inputs.fits("loss", loss, "()", (), dtype, True)
-    (
-        dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all,
-        loss,
-    ) = _runtime.single(
-        dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all,
-        loss,
-    )
     dof_all = (1 / N * dloss).expand(N)
     down = (-1 / N * dloss).expand(N)
     dsimilarity = (dof_all / torch.exp(similarity).sum(1))[:, None] * torch.exp(similarity)
@@ -396,184 +296,23 @@ def info_nce_chain(
     )
 
 
-def info_nce_jvp(
-    v_queries: Tensor, v_keys: Tensor, query_norm: Tensor, query_length: Tensor, query: Tensor,
-    key_norm: Tensor, key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor,
-    of_all_sum_scaled: Tensor, temperature: float,
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_queries (N, D), v_keys (N, D), query_norm (N, 1), query_length (N, 1), query (N, D),
-    key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled
-    (N,).
-    """
-    _inputs.fits("v_queries", v_queries, "(N, D)", (None, None))
-    dtype = v_queries.dtype
-    N, D = v_queries.shape
-    _inputs.fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _inputs.fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _inputs.fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _inputs.fits(
-        "exp_similarity_shifted",
-        exp_similarity_shifted,
-        "(N, N) with N as in v_queries",
-        (N, N),
-        dtype, True,
-    )
-    _inputs.fits(
-        "of_all_sum_scaled",
-        of_all_sum_scaled,
-        "(N,) with N as in v_queries",
-        (N,),
-        dtype, True,
-    )
-    (
-        v_queries, v_keys, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled,
-    ) = _runtime.single(
-        v_queries, v_keys, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled,
-    )
-    if N == 0:
-        raise ValueError(
-            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
-        )
-    if not isinstance(temperature, (float, int)):
-        temperature = _inputs.number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
-    N = v_queries.shape[0]
-    sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
-    sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
-    choice_key_norm = torch.where(key_norm >= 1e-12, key_norm ** -1, 0)
-    choice_query_norm = torch.where(query_norm >= 1e-12, query_norm ** -1, 0)
-    dg_query = torch.addcmul(
-        v_queries / query_length,
-        choice_query_norm * sum_query_v_queries,
-        query, value=-1,
-    )
-    dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
-    dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
-    sum_dg_similarity_sum_g_similarity_term = (
-        dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    ).sum(1)
-    v_loss = (
-        sum_dg_similarity_sum_g_similarity_term.sum()
-        - (dg_key * query).sum()
-        - (dg_query * key).sum()
-    ) / N / temperature
-    return v_loss.to(dtype)
-
-
 class InfoNCESecond(NamedTuple):
     v_loss: Tensor  # ()
     dqueries: Tensor  # (N, D)
     dkeys: Tensor  # (N, D)
 
 
-def info_nce_double_backward(
-    v_queries: Tensor, v_keys: Tensor, g: Tensor, query_norm: Tensor, query_length: Tensor,
-    query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor,
-    exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor, temperature: float,
-) -> InfoNCESecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_queries (N, D), v_keys (N, D), g (), query_norm (N, 1), query_length (N, 1), query (N,
-    D), key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N),
-    of_all_sum_scaled (N,).
-    """
-    _inputs.fits("v_queries", v_queries, "(N, D)", (None, None))
-    dtype = v_queries.dtype
-    N, D = v_queries.shape
-    _inputs.fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _inputs.fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
-    _inputs.fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
-    _inputs.fits(
-        "exp_similarity_shifted",
-        exp_similarity_shifted,
-        "(N, N) with N as in v_queries",
-        (N, N),
-        dtype, True,
-    )
-    _inputs.fits(
-        "of_all_sum_scaled",
-        of_all_sum_scaled,
-        "(N,) with N as in v_queries",
-        (N,),
-        dtype, True,
-    )
-    (
-        v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled,
-    ) = _runtime.single(
-        v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled,
-    )
-    if N == 0:
-        raise ValueError(
-            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
-        )
-    if not isinstance(temperature, (float, int)):
-        temperature = _inputs.number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
-    (
-        v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-        c_exp_similarity_shifted, c_of_all_sum_scaled,
-    ) = _behind(
-        v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled, temperature, _pair.rule.every_behind,
-    )
-    dqueries, dkeys = _pullback(
-        None, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-        c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
-        key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, _pair.rule.every,
-    )
-    return InfoNCESecond(v_loss.to(dtype), dqueries.to(dtype), dkeys.to(dtype))
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(
     v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
     exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
 ) -> tuple:
     N = query_norm.shape[0]
-    D = query.shape[1]
     (
         v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
         c_exp_similarity_shifted, c_of_all_sum_scaled,
     ) = (None,) * 9
-    if (
-        needs.g
-        or needs.query_norm
-        or needs.query_length
-        or needs.query
-        or needs.key
-        or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
-    ):
-        if v_queries is None:
-            v_queries = g.new_full((), 0).expand(N, D)
-    if (
-        needs.g
-        or needs.query
-        or needs.key_norm
-        or needs.key_length
-        or needs.key
-        or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
-    ):
-        if v_keys is None:
-            v_keys = g.new_full((), 0).expand(N, D)
     if (
         needs.query_norm
         or needs.query_length
@@ -713,6 +452,7 @@ def _behind(
     )
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(
     c_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
@@ -720,28 +460,7 @@ def _pullback(
     key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
 ) -> tuple:
     N = query_norm.shape[0]
-    D = query.shape[1]
     dqueries = dkeys = None
-    if c_loss is None:
-        c_loss = query_norm.new_full((), 0)
-    if needs.queries:
-        if c_query_norm is None:
-            c_query_norm = query_norm.new_full((), 0).expand(N, 1)
-        if c_query_length is None:
-            c_query_length = query_norm.new_full((), 0).expand(N, 1)
-        if c_query is None:
-            c_query = query_norm.new_full((), 0).expand(N, D)
-    if needs.keys:
-        if c_key_norm is None:
-            c_key_norm = query_norm.new_full((), 0).expand(N, 1)
-        if c_key_length is None:
-            c_key_length = query_norm.new_full((), 0).expand(N, 1)
-        if c_key is None:
-            c_key = query_norm.new_full((), 0).expand(N, D)
-    if c_exp_similarity_shifted is None:
-        c_exp_similarity_shifted = query_norm.new_full((), 0).expand(N, N)
-    if c_of_all_sum_scaled is None:
-        c_of_all_sum_scaled = query_norm.new_full((), 0).expand(N)
     if needs.keys:
         choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
     if needs.queries:
@@ -788,29 +507,8 @@ def _pullback(
     return (dqueries, dkeys)
 
 
-_pair = _runtime.Pair(
-    "info_nce", info_nce_forward, (_forward, _backward, _behind, _pullback), numbers="temperature",
-)
+info_nce_jvp = _pair.jvp()
+info_nce_double_backward = _pair.double_backward(InfoNCESecond)
 
 
-def _arguments(queries, keys, temperature) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(queries, Tensor) or queries.dim() != 2 or not queries.is_floating_point():
-        _inputs.fits("queries", queries, "(N, D)", (None, None))
-    dtype = queries.dtype
-    N, D = queries.shape
-    if not isinstance(keys, Tensor) or keys.shape != (N, D) or keys.dtype != dtype:
-        _inputs.fits("keys", keys, "(N, D) with N, D as in queries", (N, D), dtype)
-    if dtype in _runtime.HALF:
-        queries, keys = _runtime.single(queries, keys)
-    if N == 0:
-        raise ValueError(
-            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
-        )
-    if not isinstance(temperature, (float, int)):
-        temperature = _inputs.number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
-    return dtype, queries, keys, temperature
+_pair.complete()

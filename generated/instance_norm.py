@@ -79,7 +79,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("instance_norm")
+_pair = _runtime.Pair("instance_norm", """
+    x, y, xhat, diff, g: N C *S
+    gain: C = 1
+    bias: C = 0
+    inv_std, mean, var: N C *S=1
+""")
 
 
 def instance_norm(
@@ -89,12 +94,7 @@ def instance_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
-    if _runtime.in_plain_torch():
-        return instance_norm_forward(x, gain, bias, eps).y.to(x.dtype)
-    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    y = _pair(x, gain, bias, eps)
-    y = _runtime.restored(y, 2, S_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, gain, bias, eps)
 
 
 class InstanceNormForward(NamedTuple):
@@ -104,23 +104,11 @@ class InstanceNormForward(NamedTuple):
     xhat: Tensor  # (N, C, *S)
 
 
+@_pair.forward
 def instance_norm_forward(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> InstanceNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    result = _forward(x, gain, bias, eps)
-    return InstanceNormForward(
-        _runtime.restored(result.y, 2, S_dims).to(dtype), result.gain,
-        _runtime.restored(result.inv_std, 2, [1] * len(S_dims)),
-        _runtime.restored(result.xhat, 2, S_dims),
-    )
-
-
-def _forward(x, gain, bias, eps) -> InstanceNormForward:
+    """The output y, then what the backward needs."""
     C = x.shape[1]
     S = x.shape[2]
     if gain is None:
@@ -143,36 +131,11 @@ class InstanceNormGradients(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.backward
 def instance_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
 ) -> InstanceNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C, *S), gain (C,), inv_std (N, C, *S=1), xhat (N, C, *S).
-    """
-    _inputs.fits("dy", dy, "(N, C, *S)", (None, None, ...))
-    dtype = dy.dtype
-    N, C, *S_dims = dy.shape
-    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, C, *S=1) with N, C as in dy",
-        (N, C, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
-    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
-    if len(S_dims) != 1:
-        dy, inv_std, xhat = _runtime.merged(2, 0, dy, inv_std, xhat)
-    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
-    return InstanceNormGradients(
-        _runtime.restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype),
-        result.dbias.to(dtype),
-    )
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> InstanceNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     S = dy.shape[2]
     dx = dgain = dbias = None
     if needs.x or needs.bias:
@@ -201,14 +164,11 @@ class InstanceNormAtoms(NamedTuple):
     y: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def instance_norm_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> InstanceNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    _, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    """Every statement of the mathematics, as it is written."""
     C = x.shape[1]
     S = x.shape[2]
     if S == 0:
@@ -223,12 +183,7 @@ def instance_norm_atoms(
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = gain[:, None] * xhat + bias[:, None]
-    return InstanceNormAtoms(
-        _runtime.restored(mean, 2, [1] * len(S_dims)), _runtime.restored(diff, 2, S_dims),
-        _runtime.restored(var, 2, [1] * len(S_dims)),
-        _runtime.restored(inv_std, 2, [1] * len(S_dims)), _runtime.restored(xhat, 2, S_dims),
-        _runtime.restored(y, 2, S_dims),
-    )
+    return InstanceNormAtoms(mean, diff, var, inv_std, xhat, y)
 
 
 class InstanceNormChain(NamedTuple):
@@ -243,32 +198,15 @@ class InstanceNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.checked
 def instance_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
     mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
     inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
     eps: float = 1e-05,
 ) -> InstanceNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (N, C, *S), x (N, C, *S), gain (C,), bias (C,), mean (N, C, *S=1), diff (N, C, *S),
-    var (N, C, *S=1), inv_std (N, C, *S=1), xhat (N, C, *S), y (N, C, *S).
-    """
-    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    N = x.shape[0]
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("mean", mean, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
-    _inputs.fits("diff", diff, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("var", var, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(N, C, *S=1)", (N, C, *[1] * len(S_dims)), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _inputs.fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    dy, mean, diff, var, inv_std, xhat, y = _runtime.single(dy, mean, diff, var, inv_std, xhat, y)
-    if len(S_dims) != 1:
-        dy, mean, diff, var, inv_std, xhat, y = _runtime.merged(
-            2, 0, dy, mean, diff, var, inv_std, xhat, y,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    C = dy.shape[1]
     S = dy.shape[2]
     if S == 0:
         raise ValueError("instance_norm_chain divides a number by S, which is 0")
@@ -284,54 +222,7 @@ def instance_norm_chain(
     dx = ddiff + 1 / S * dmean
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
-    return InstanceNormChain(
-        _runtime.restored(dmean, 2, [1] * len(S_dims)), _runtime.restored(ddiff, 2, S_dims),
-        _runtime.restored(dvar, 2, [1] * len(S_dims)),
-        _runtime.restored(dinv_std, 2, [1] * len(S_dims)), _runtime.restored(dxhat, 2, S_dims),
-        _runtime.restored(dy, 2, S_dims), _runtime.restored(dx, 2, S_dims), dgain, dbias,
-    )
-
-
-def instance_norm_jvp(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (N, C, *S=1), xhat (N, C,
-    *S).
-    """
-    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
-    dtype = v_x.dtype
-    N, C, *S_dims = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, C, *S=1) with N, C as in v_x",
-        (N, C, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, gain, inv_std, xhat,
-    )
-    if len(S_dims) != 1:
-        v_x, inv_std, xhat = _runtime.merged(2, 0, v_x, inv_std, xhat)
-    S = v_x.shape[2]
-    sum_v_x_xhat = (v_x * xhat).sum(2, keepdim=True)
-    v_y = torch.addcmul(
-        torch.addcmul(
-            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
-            torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1),
-            xhat,
-        ),
-        gain[:, None] / S * inv_std,
-        v_x.sum(2, keepdim=True),
-        value=-1,
-    )
-    return _runtime.restored(v_y, 2, S_dims).to(dtype)
+    return InstanceNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
 class InstanceNormSecond(NamedTuple):
@@ -341,59 +232,10 @@ class InstanceNormSecond(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def instance_norm_double_backward(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
-    xhat: Tensor,
-) -> InstanceNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (N, C, *S=1),
-    xhat (N, C, *S).
-    """
-    _inputs.fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
-    dtype = v_x.dtype
-    N, C, *S_dims = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits(
-        "inv_std",
-        inv_std,
-        "(N, C, *S=1) with N, C as in v_x",
-        (N, C, *[1] * len(S_dims)),
-        dtype, True,
-    )
-    _inputs.fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-    )
-    if len(S_dims) != 1:
-        v_x, g, inv_std, xhat = _runtime.merged(2, 0, v_x, g, inv_std, xhat)
-    v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
-    )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
-    dgain = dgain + c_gain
-    return InstanceNormSecond(
-        _runtime.restored(v_y, 2, S_dims).to(dtype), _runtime.restored(dx, 2, S_dims).to(dtype),
-        dgain.to(dtype), dbias.to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     S = g.shape[2]
     v_y = c_gain = c_inv_std = c_xhat = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
-    if needs.g or needs.xhat:
-        if v_gain is None:
-            v_gain = g.new_full((), 0).expand(C)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(C)
     if needs.gain or needs.inv_std:
         sum_dy = g.sum(2, keepdim=True)
     if needs.gain or needs.inv_std or needs.xhat:
@@ -427,18 +269,10 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
+@_pair.pullback
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    N = inv_std.shape[0]
-    C = gain.shape[0]
     S = xhat.shape[2]
     dx = dgain = dbias = None
-    if c_y is None:
-        c_y = gain.new_full((), 0).expand(N, C, S)
-    if needs.x:
-        if c_inv_std is None:
-            c_inv_std = gain.new_full((), 0).expand(N, C, 1)
-        if c_xhat is None:
-            c_xhat = gain.new_full((), 0).expand(N, C, S)
     if needs.x or needs.bias:
         sum_c_y = c_y.sum(2, keepdim=True)
     if needs.x:
@@ -461,10 +295,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     return (dx, dgain, dbias)
 
 
-def _takes_plain(x, gain, bias, eps) -> bool:
-    return gain is None and bias is None
+instance_norm_jvp = _pair.jvp()
+instance_norm_double_backward = _pair.double_backward(InstanceNormSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
+
+
+@_plain.forward
 def _plain_forward(x, eps) -> tuple:
     S = x.shape[2]
     mean = x.sum(2, keepdim=True) / S
@@ -477,6 +316,7 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_std)
 
 
+@_plain.backward
 def _plain_backward(dy, inv_std, y, needs) -> tuple:
     S = dy.shape[2]
     dx = inv_std * torch.addcmul(
@@ -487,13 +327,10 @@ def _plain_backward(dy, inv_std, y, needs) -> tuple:
     return (dx,)
 
 
+@_plain.behind
 def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     S = g.shape[2]
     v_y = c_inv_std = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
     if needs.inv_std or needs.y:
         g_x_sum = (g * y).sum(2, keepdim=True)
     if needs.inv_std:
@@ -513,14 +350,9 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     return (v_y, c_inv_std, c_y)
 
 
+@_plain.pullback
 def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
-    N = inv_std.shape[0]
-    C = inv_std.shape[1]
     S = y.shape[2]
-    if c_y is None:
-        c_y = inv_std.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = inv_std.new_full((), 0).expand(N, C, 1)
     dx = inv_std * torch.addcmul(
         c_y - c_y.sum(2, keepdim=True) / S,
         torch.addcmul((c_y * y).sum(2, keepdim=True), c_inv_std, inv_std) / S,
@@ -529,31 +361,4 @@ def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "instance_norm", instance_norm_forward, (_forward, _backward, _behind, _pullback),
-    numbers="eps", optional="gain bias", made="gain bias",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, gain, bias, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
-        _inputs.fits("x", x, "(N, C, *S)", (None, None, ...))
-    dtype = x.dtype
-    _, C, *S_dims = x.shape
-    if gain is not None:
-        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
-    if bias is not None:
-        if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        x, gain, bias = _runtime.single(x, gain, bias)
-    if len(S_dims) != 1:
-        x, = _runtime.merged(2, 0, x)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    return dtype, S_dims, x, gain, bias, eps
+_pair.complete()

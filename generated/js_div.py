@@ -53,7 +53,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("js_div")
+_pair = _runtime.Pair("js_div", """
+    p, q, mixture, of_mixture_information, of_p_information, of_q_information: *N C
+    loss, g: ()
+    of_mixture, of_p, of_q, divergences: *N
+""", differentiated="atoms")
 
 
 def js_div(p: Tensor, q: Tensor) -> Tensor:
@@ -61,11 +65,7 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
 
     Shapes: p (*N, C), q (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return js_div_atoms(p, q).loss.to(p.dtype)
-    dtype, _, p, q = _arguments(p, q)
-    loss = _pair(p, q)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(p, q)
 
 
 class JSDivForward(NamedTuple):
@@ -74,20 +74,9 @@ class JSDivForward(NamedTuple):
     q: Tensor  # (*N, C)
 
 
+@_pair.forward
 def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: p (*N, C), q (*N, C).
-    """
-    dtype, N_dims, p, q = _arguments(p, q)
-    result = _forward(p, q)
-    return JSDivForward(
-        result.loss.to(dtype), _runtime.restored(result.p, 0, N_dims),
-        _runtime.restored(result.q, 0, N_dims),
-    )
-
-
-def _forward(p, q) -> JSDivForward:
+    """The output loss, then what the backward needs."""
     N = p.shape[0]
     mixture_whole = p + q
     of_mixture_information = torch.ops.aten.threshold_backward(
@@ -109,27 +98,9 @@ class JSDivGradients(NamedTuple):
     dq: Tensor  # (*N, C)
 
 
-def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), p (*N, C), q (*N, C).
-    """
-    _inputs.fits("dloss", dloss, "()", ())
-    dtype = dloss.dtype
-    _inputs.fits("p", p, "(*N, C)", (..., None), dtype, True)
-    *N_dims, C = p.shape
-    _inputs.fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype, True)
-    dloss, p, q = _runtime.single(dloss, p, q)
-    if len(N_dims) != 1:
-        p, q = _runtime.merged(0, -1, p, q)
-    result = _backward(dloss, p, q, _pair.rule.every)
-    return JSDivGradients(
-        _runtime.restored(result.dp, 0, N_dims).to(dtype),
-        _runtime.restored(result.dq, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, p, q, needs) -> JSDivGradients:
+@_pair.backward
+def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor, needs) -> JSDivGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     N = p.shape[0]
     dp = dq = None
     dmixture_whole = -torch.ops.aten.threshold_backward(
@@ -162,12 +133,9 @@ class JSDivAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
+@_pair.checked
 def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: p (*N, C), q (*N, C).
-    """
-    _, N_dims, p, q = _arguments(p, q)
+    """Every statement of the mathematics, as it is written."""
     N = p.shape[0]
     if N == 0:
         raise ValueError("js_div_atoms divides a number by N, which is 0")
@@ -185,10 +153,8 @@ def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
     divergences = of_mixture - 1 / 2 * of_p - 1 / 2 * of_q
     loss = 1 / N * divergences.sum()
     return JSDivAtoms(
-        _runtime.restored(mixture, 0, N_dims), _runtime.restored(of_mixture_information, 0, N_dims),
-        _runtime.restored(of_mixture, 0, N_dims), _runtime.restored(of_p_information, 0, N_dims),
-        _runtime.restored(of_p, 0, N_dims), _runtime.restored(of_q_information, 0, N_dims),
-        _runtime.restored(of_q, 0, N_dims), _runtime.restored(divergences, 0, N_dims), loss,
+        mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q,
+        divergences, loss,
     )
 
 
@@ -206,50 +172,15 @@ class JSDivChain(NamedTuple):
     dq: Tensor  # (*N, C)
 
 
+@_pair.checked
 def js_div_chain(
     dloss: Tensor, p: Tensor, q: Tensor, mixture: Tensor, of_mixture_information: Tensor,
     of_mixture: Tensor, of_p_information: Tensor, of_p: Tensor, of_q_information: Tensor,
     of_q: Tensor, divergences: Tensor, loss: Tensor,
 ) -> JSDivChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), p (*N, C), q (*N, C), mixture (*N, C), of_mixture_information (*N, C),
-    of_mixture (*N,), of_p_information (*N, C), of_p (*N,), of_q_information (*N, C), of_q (*N,),
-    divergences (*N,), loss ().
-    """
-    dtype, N_dims, p, q = _arguments(p, q)
-    C = p.shape[1]
-    _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("mixture", mixture, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits(
-        "of_mixture_information",
-        of_mixture_information,
-        "(*N, C)",
-        (*N_dims, C),
-        dtype, True,
-    )
-    _inputs.fits("of_mixture", of_mixture, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("of_p_information", of_p_information, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("of_p", of_p, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("of_q_information", of_q_information, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("of_q", of_q, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("divergences", divergences, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("loss", loss, "()", (), dtype, True)
-    (
-        dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p,
-        of_q_information, of_q, divergences, loss,
-    ) = _runtime.single(
-        dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p,
-        of_q_information, of_q, divergences, loss,
-    )
-    if len(N_dims) != 1:
-        mixture, of_mixture_information, of_p_information, of_q_information = _runtime.merged(
-            0, -1, mixture, of_mixture_information, of_p_information, of_q_information,
-        )
-        of_mixture, of_p, of_q, divergences = _runtime.merged(
-            0, 0, of_mixture, of_p, of_q, divergences,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = p.shape[0]
+    C = p.shape[1]
     if N == 0:
         raise ValueError("js_div_chain divides a number by N, which is 0")
     ddivergences = (1 / N * dloss).expand(N)
@@ -263,41 +194,9 @@ def js_div_chain(
     dp = 1 / 2 * dmixture + torch.where(p == 0, 0, dof_p_information * (torch.log(p) + 1))
     dq = 1 / 2 * dmixture + torch.where(q == 0, 0, dof_q_information * (torch.log(q) + 1))
     return JSDivChain(
-        _runtime.restored(dmixture, 0, N_dims),
-        _runtime.restored(dof_mixture_information, 0, N_dims),
-        _runtime.restored(dof_mixture, 0, N_dims), _runtime.restored(dof_p_information, 0, N_dims),
-        _runtime.restored(dof_p, 0, N_dims), _runtime.restored(dof_q_information, 0, N_dims),
-        _runtime.restored(dof_q, 0, N_dims), _runtime.restored(ddivergences, 0, N_dims), dloss,
-        _runtime.restored(dp, 0, N_dims), _runtime.restored(dq, 0, N_dims),
+        dmixture, dof_mixture_information, dof_mixture, dof_p_information, dof_p, dof_q_information,
+        dof_q, ddivergences, dloss, dp, dq,
     )
-
-
-def js_div_jvp(v_p: Tensor, v_q: Tensor, p: Tensor, q: Tensor) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_p (*N, C), v_q (*N, C), p (*N, C), q (*N, C).
-    """
-    _inputs.fits("v_p", v_p, "(*N, C)", (..., None))
-    dtype = v_p.dtype
-    *N_dims, C = v_p.shape
-    _inputs.fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _inputs.fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _inputs.fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    v_p, v_q, p, q = _runtime.single(v_p, v_q, p, q)
-    if len(N_dims) != 1:
-        v_p, v_q, p, q = _runtime.merged(0, -1, v_p, v_q, p, q)
-    N = v_p.shape[0]
-    p_plus_q = p + q
-    v_loss = (
-        torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), torch.abs(p), 0).sum()
-        - torch.ops.aten.threshold_backward(
-            (torch.log(p_plus_q / 2) + 1) * (v_p + v_q),
-            torch.abs(p_plus_q),
-            0,
-        ).sum()
-        + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), torch.abs(q), 0).sum()
-    ) / 2 / N
-    return v_loss.to(dtype)
 
 
 class JSDivSecond(NamedTuple):
@@ -306,38 +205,10 @@ class JSDivSecond(NamedTuple):
     dq: Tensor  # (*N, C)
 
 
-def js_div_double_backward(
-    v_p: Tensor, v_q: Tensor, g: Tensor, p: Tensor, q: Tensor,
-) -> JSDivSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_p (*N, C), v_q (*N, C), g (), p (*N, C), q (*N, C).
-    """
-    _inputs.fits("v_p", v_p, "(*N, C)", (..., None))
-    dtype = v_p.dtype
-    *N_dims, C = v_p.shape
-    _inputs.fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    _inputs.fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
-    v_p, v_q, g, p, q = _runtime.single(v_p, v_q, g, p, q)
-    if len(N_dims) != 1:
-        v_p, v_q, p, q = _runtime.merged(0, -1, v_p, v_q, p, q)
-    v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q, _pair.rule.every_behind)
-    return JSDivSecond(
-        v_loss.to(dtype), _runtime.restored(c_p, 0, N_dims).to(dtype),
-        _runtime.restored(c_q, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     N = p.shape[0]
-    C = p.shape[1]
     v_loss = c_p = c_q = None
-    if v_p is None:
-        v_p = g.new_full((), 0).expand(N, C)
-    if v_q is None:
-        v_q = g.new_full((), 0).expand(N, C)
     p_plus_q = p + q
     v_p_plus_v_q = v_p + v_q
     abs_p_plus_q = torch.abs(p_plus_q)
@@ -384,21 +255,8 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     return (v_loss, c_p, c_q)
 
 
-_pair = _runtime.Pair("js_div", js_div_atoms, (_forward, _backward, _behind))
+js_div_jvp = _pair.jvp()
+js_div_double_backward = _pair.double_backward(JSDivSecond)
 
 
-def _arguments(p, q) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(p, Tensor) or p.dim() < 1 or not p.is_floating_point():
-        _inputs.fits("p", p, "(*N, C)", (..., None))
-    dtype = p.dtype
-    *N_dims, C = p.shape
-    if not isinstance(q, Tensor) or q.shape != (*N_dims, C) or q.dtype != dtype:
-        _inputs.fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype)
-    if dtype in _runtime.HALF:
-        p, q = _runtime.single(p, q)
-    if len(N_dims) != 1:
-        p, q = _runtime.merged(0, -1, p, q)
-    return dtype, N_dims, p, q
+_pair.complete()

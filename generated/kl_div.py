@@ -68,7 +68,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("kl_div")
+_pair = _runtime.Pair("kl_div", """
+    x, target, information, losses: B *D
+    loss, g: B *D for none; () for sum batchmean mean
+    reduction: none | sum | mean | batchmean
+""", differentiated="atoms")
 
 
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -76,13 +80,7 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Shapes: x (B, *D), target (B, *D).
     """
-    if _runtime.in_plain_torch():
-        return kl_div_atoms(x, target, reduction).loss.to(x.dtype)
-    dtype, D_dims, x, target, reduction = _arguments(x, target, reduction)
-    loss = _pair(x, target, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, D_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, reduction)
 
 
 class KLDivForward(NamedTuple):
@@ -92,23 +90,9 @@ class KLDivForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def kl_div_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> KLDivForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (B, *D), target (B, *D).
-    """
-    dtype, D_dims, x, target, reduction = _arguments(x, target, reduction)
-    result = _forward(x, target, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, D_dims)
-    return KLDivForward(
-        loss.to(dtype), _runtime.restored(result.x, 1, D_dims),
-        _runtime.restored(result.target, 1, D_dims), result.reduction,
-    )
-
-
-def _forward(x, target, reduction) -> KLDivForward:
+    """The output loss, then what the backward needs."""
     if reduction == "batchmean":
         B = x.shape[0]
     elif reduction == "mean":
@@ -136,40 +120,11 @@ class KLDivGradients(NamedTuple):
     dtarget: Tensor  # (B, *D)
 
 
+@_pair.backward
 def kl_div_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
+    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
 ) -> KLDivGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (B, *D) for "none", x (B, *D), target (B, *D).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(B, *D)", (None, ...))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(B, *D)", (None, ...), dtype, True)
-    B, *D_dims = x.shape
-    _inputs.fits("target", target, "(B, *D) with B, D as in x", (B, *D_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(B, *D) with B, D as in x", (B, *D_dims), dtype, True)
-    dloss, x, target = _runtime.single(dloss, x, target)
-    if reduction == "none":
-        if len(D_dims) != 1:
-            dloss, x, target = _runtime.merged(1, 0, dloss, x, target)
-    else:
-        if len(D_dims) != 1:
-            x, target = _runtime.merged(1, 0, x, target)
-    result = _backward(dloss, x, target, reduction, _pair.rule.every)
-    return KLDivGradients(
-        _runtime.restored(result.dx, 1, D_dims).to(dtype),
-        _runtime.restored(result.dtarget, 1, D_dims).to(dtype),
-    )
-
-
-def _backward(dloss, x, target, reduction, needs) -> KLDivGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "batchmean":
         B = x.shape[0]
     elif reduction == "mean":
@@ -205,12 +160,9 @@ class KLDivAtoms(NamedTuple):
     loss: Tensor  # (), (B, *D) for "none"
 
 
+@_pair.checked
 def kl_div_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> KLDivAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (B, *D), target (B, *D).
-    """
-    _, D_dims, x, target, reduction = _arguments(x, target, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "batchmean":
         B = x.shape[0]
         if B == 0:
@@ -234,11 +186,7 @@ def kl_div_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> KLDivAto
         loss = 1 / B * losses.sum()
     else:
         loss = 1 / (B * D) * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, D_dims)
-    return KLDivAtoms(
-        _runtime.restored(information, 1, D_dims), _runtime.restored(losses, 1, D_dims), loss,
-    )
+    return KLDivAtoms(information, losses, loss)
 
 
 class KLDivChain(NamedTuple):
@@ -249,45 +197,26 @@ class KLDivChain(NamedTuple):
     dtarget: Tensor  # (B, *D)
 
 
+@_pair.checked
 def kl_div_chain(
     dloss: Tensor, x: Tensor, target: Tensor, information: Tensor, losses: Tensor, loss: Tensor,
     reduction: str = "mean",
 ) -> KLDivChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (B, *D) for "none", x (B, *D), target (B, *D), information (B, *D), losses (B,
-    *D), loss (), (B, *D) for "none".
-    """
-    dtype, D_dims, x, target, reduction = _arguments(x, target, reduction)
-    B = x.shape[0]
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(B, *D)", (B, *D_dims), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("information", information, "(B, *D)", (B, *D_dims), dtype, True)
-    _inputs.fits("losses", losses, "(B, *D)", (B, *D_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(B, *D)", (B, *D_dims), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, information, losses, loss = _runtime.single(dloss, information, losses, loss)
-    if reduction == "none":
-        if len(D_dims) != 1:
-            dloss, information, losses, loss = _runtime.merged(1, 0, dloss, information, losses, loss)
-    else:
-        if len(D_dims) != 1:
-            information, losses = _runtime.merged(1, 0, information, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
+        B = x.shape[0]
         D = x.shape[1]
         dlosses = dloss.expand(B, D)
     elif reduction == "batchmean":
+        B = x.shape[0]
         D = x.shape[1]
         if B == 0:
             raise ValueError("kl_div_chain divides a number by B, which is 0")
         dlosses = (1 / B * dloss).expand(B, D)
     else:
+        B = x.shape[0]
         D = x.shape[1]
         if B * D == 0:
             raise ValueError("kl_div_chain divides a number by B * D, which is 0")
@@ -295,74 +224,7 @@ def kl_div_chain(
     dinformation = dlosses
     dx = -dlosses * target
     dtarget = torch.where(target == 0, 0, dinformation * (torch.log(target) + 1)) - dlosses * x
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 1, D_dims)
-    return KLDivChain(
-        _runtime.restored(dinformation, 1, D_dims), _runtime.restored(dlosses, 1, D_dims), dloss,
-        _runtime.restored(dx, 1, D_dims), _runtime.restored(dtarget, 1, D_dims),
-    )
-
-
-def kl_div_jvp(
-    v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (B, *D), v_target (B, *D), x (B, *D), target (B, *D).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    _inputs.fits("v_x", v_x, "(B, *D)", (None, ...))
-    dtype = v_x.dtype
-    B, *D_dims = v_x.shape
-    _inputs.fits("v_target", v_target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    _inputs.fits("x", x, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    _inputs.fits("target", target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    v_x, v_target, x, target = _runtime.single(v_x, v_target, x, target)
-    if len(D_dims) != 1:
-        v_x, v_target, x, target = _runtime.merged(1, 0, v_x, v_target, x, target)
-    if reduction == "none":
-        v_loss = torch.addcmul(
-            v_target * (
-                torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
-            ),
-            target, v_x, value=-1,
-        )
-    elif reduction == "sum":
-        v_loss = (
-            (
-                v_target * (
-                    torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0)
-                    - x
-                )
-            ).sum()
-            - (target * v_x).sum()
-        )
-    elif reduction == "batchmean":
-        B = x.shape[0]
-        v_loss = (
-            (
-                v_target * (
-                    torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0)
-                    - x
-                )
-            ).sum()
-            - (target * v_x).sum()
-        ) / B
-    else:
-        B = x.shape[0]
-        D = x.shape[1]
-        v_loss = (
-            (
-                v_target * (
-                    torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0)
-                    - x
-                )
-            ).sum()
-            - (target * v_x).sum()
-        ) / B / D
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, D_dims)
-    return v_loss.to(dtype)
+    return KLDivChain(dinformation, dlosses, dloss, dx, dtarget)
 
 
 class KLDivSecond(NamedTuple):
@@ -371,49 +233,11 @@ class KLDivSecond(NamedTuple):
     dtarget: Tensor  # (B, *D)
 
 
-def kl_div_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> KLDivSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (B, *D), v_target (B, *D), g (), (B, *D) for "none", x (B, *D), target (B, *D).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    _inputs.fits("v_x", v_x, "(B, *D)", (None, ...))
-    dtype = v_x.dtype
-    B, *D_dims = v_x.shape
-    _inputs.fits("v_target", v_target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    _inputs.fits("target", target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
-    if reduction == "none":
-        if len(D_dims) != 1:
-            v_x, v_target, g, x, target = _runtime.merged(1, 0, v_x, v_target, g, x, target)
-    else:
-        if len(D_dims) != 1:
-            v_x, v_target, x, target = _runtime.merged(1, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, reduction, _pair.rule.every_behind)
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, D_dims)
-    return KLDivSecond(
-        v_loss.to(dtype), _runtime.restored(c_x, 1, D_dims).to(dtype),
-        _runtime.restored(c_target, 1, D_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     B = x.shape[0]
     D = x.shape[1]
     v_loss = c_x = c_target = None
-    if needs.g or needs.target:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(B, D)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(B, D)
     if reduction == "sum":
         if needs.x or needs.target:
             dg_target_term = g * v_target
@@ -519,22 +343,8 @@ def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     return (v_loss, c_x, c_target)
 
 
-_pair = _runtime.Pair("kl_div", kl_div_atoms, (_forward, _backward, _behind), numbers="reduction")
+kl_div_jvp = _pair.jvp()
+kl_div_double_backward = _pair.double_backward(KLDivSecond)
 
 
-def _arguments(x, target, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(B, *D)", (None, ...))
-    dtype = x.dtype
-    B, *D_dims = x.shape
-    if not isinstance(target, Tensor) or target.shape != (B, *D_dims) or target.dtype != dtype:
-        _inputs.fits("target", target, "(B, *D) with B, D as in x", (B, *D_dims), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(D_dims) != 1:
-        x, target = _runtime.merged(1, 0, x, target)
-    return dtype, D_dims, x, target, reduction
+_pair.complete()

@@ -75,7 +75,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("kl_div_log_target")
+_pair = _runtime.Pair("kl_div_log_target", """
+    x, target, losses: B *D
+    loss, g: B *D for none; () for sum batchmean mean
+    reduction: none | sum | mean | batchmean
+""", views="loss")
 
 
 def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -83,13 +87,7 @@ def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Ten
 
     Shapes: x (B, *D), target (B, *D).
     """
-    if _runtime.in_plain_torch():
-        return kl_div_log_target_forward(x, target, reduction).loss.to(x.dtype)
-    dtype, D_dims, x, target, reduction = _arguments(x, target, reduction)
-    loss = _pair(x, target, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, D_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, reduction)
 
 
 class KLDivLogTargetForward(NamedTuple):
@@ -99,25 +97,11 @@ class KLDivLogTargetForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def kl_div_log_target_forward(
     x: Tensor, target: Tensor, reduction: str = "mean",
 ) -> KLDivLogTargetForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (B, *D), target (B, *D).
-    """
-    dtype, D_dims, x, target, reduction = _arguments(x, target, reduction)
-    result = _forward(x, target, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, D_dims)
-    return KLDivLogTargetForward(
-        loss.to(dtype), _runtime.restored(result.target, 1, D_dims),
-        _runtime.restored(result.losses, 1, D_dims), result.reduction,
-    )
-
-
-def _forward(x, target, reduction) -> KLDivLogTargetForward:
+    """The output loss, then what the backward needs."""
     if reduction == "batchmean":
         B = x.shape[0]
     elif reduction == "mean":
@@ -140,40 +124,11 @@ class KLDivLogTargetGradients(NamedTuple):
     dtarget: Tensor  # (B, *D)
 
 
+@_pair.backward
 def kl_div_log_target_backward(
-    dloss: Tensor, target: Tensor, losses: Tensor, reduction: str = "mean",
+    dloss: Tensor, target: Tensor, losses: Tensor, reduction: str = "mean", needs=None,
 ) -> KLDivLogTargetGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (B, *D) for "none", target (B, *D), losses (B, *D).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(B, *D)", (None, ...))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("target", target, "(B, *D)", (None, ...), dtype, True)
-    B, *D_dims = target.shape
-    _inputs.fits("losses", losses, "(B, *D) with B, D as in target", (B, *D_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(B, *D) with B, D as in target", (B, *D_dims), dtype, True)
-    dloss, target, losses = _runtime.single(dloss, target, losses)
-    if reduction == "none":
-        if len(D_dims) != 1:
-            dloss, target, losses = _runtime.merged(1, 0, dloss, target, losses)
-    else:
-        if len(D_dims) != 1:
-            target, losses = _runtime.merged(1, 0, target, losses)
-    result = _backward(dloss, target, losses, reduction, _pair.rule.every)
-    return KLDivLogTargetGradients(
-        _runtime.restored(result.dx, 1, D_dims).to(dtype),
-        _runtime.restored(result.dtarget, 1, D_dims).to(dtype),
-    )
-
-
-def _backward(dloss, target, losses, reduction, needs) -> KLDivLogTargetGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "batchmean":
         B = target.shape[0]
     elif reduction == "mean":
@@ -203,14 +158,11 @@ class KLDivLogTargetAtoms(NamedTuple):
     loss: Tensor  # (), (B, *D) for "none"
 
 
+@_pair.checked
 def kl_div_log_target_atoms(
     x: Tensor, target: Tensor, reduction: str = "mean",
 ) -> KLDivLogTargetAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (B, *D), target (B, *D).
-    """
-    _, D_dims, x, target, reduction = _arguments(x, target, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "batchmean":
         B = x.shape[0]
         if B == 0:
@@ -229,9 +181,7 @@ def kl_div_log_target_atoms(
         loss = 1 / B * losses.sum()
     else:
         loss = 1 / (B * D) * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, D_dims)
-    return KLDivLogTargetAtoms(_runtime.restored(losses, 1, D_dims), loss)
+    return KLDivLogTargetAtoms(losses, loss)
 
 
 class KLDivLogTargetChain(NamedTuple):
@@ -241,91 +191,32 @@ class KLDivLogTargetChain(NamedTuple):
     dtarget: Tensor  # (B, *D)
 
 
+@_pair.checked
 def kl_div_log_target_chain(
     dloss: Tensor, x: Tensor, target: Tensor, losses: Tensor, loss: Tensor, reduction: str = "mean",
 ) -> KLDivLogTargetChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (B, *D) for "none", x (B, *D), target (B, *D), losses (B, *D), loss (), (B,
-    *D) for "none".
-    """
-    dtype, D_dims, x, target, reduction = _arguments(x, target, reduction)
-    B = x.shape[0]
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(B, *D)", (B, *D_dims), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("losses", losses, "(B, *D)", (B, *D_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(B, *D)", (B, *D_dims), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, losses, loss = _runtime.single(dloss, losses, loss)
-    if reduction == "none":
-        if len(D_dims) != 1:
-            dloss, losses, loss = _runtime.merged(1, 0, dloss, losses, loss)
-    else:
-        if len(D_dims) != 1:
-            losses, = _runtime.merged(1, 0, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
+        B = x.shape[0]
         D = x.shape[1]
         dlosses = dloss.expand(B, D)
     elif reduction == "batchmean":
+        B = x.shape[0]
         D = x.shape[1]
         if B == 0:
             raise ValueError("kl_div_log_target_chain divides a number by B, which is 0")
         dlosses = (1 / B * dloss).expand(B, D)
     else:
+        B = x.shape[0]
         D = x.shape[1]
         if B * D == 0:
             raise ValueError("kl_div_log_target_chain divides a number by B * D, which is 0")
         dlosses = (1 / (B * D) * dloss).expand(B, D)
     dx = -dlosses * torch.exp(target)
     dtarget = dlosses * (losses + torch.exp(target))
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 1, D_dims)
-    return KLDivLogTargetChain(
-        _runtime.restored(dlosses, 1, D_dims), dloss, _runtime.restored(dx, 1, D_dims),
-        _runtime.restored(dtarget, 1, D_dims),
-    )
-
-
-def kl_div_log_target_jvp(
-    v_x: Tensor, v_target: Tensor, target: Tensor, losses: Tensor, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (B, *D), v_target (B, *D), target (B, *D), losses (B, *D).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    _inputs.fits("v_x", v_x, "(B, *D)", (None, ...))
-    dtype = v_x.dtype
-    B, *D_dims = v_x.shape
-    _inputs.fits("v_target", v_target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    _inputs.fits("target", target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    _inputs.fits("losses", losses, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    v_x, v_target, target, losses = _runtime.single(v_x, v_target, target, losses)
-    if len(D_dims) != 1:
-        v_x, v_target, target, losses = _runtime.merged(1, 0, v_x, v_target, target, losses)
-    if reduction == "batchmean":
-        B = target.shape[0]
-    elif reduction == "mean":
-        B = target.shape[0]
-        D = target.shape[1]
-    exp_target = torch.exp(target)
-    if reduction == "none":
-        v_loss = torch.addcmul(v_target * (exp_target + losses), exp_target, v_x, value=-1)
-    elif reduction == "sum":
-        v_loss = (v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()
-    elif reduction == "batchmean":
-        v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / B
-    else:
-        v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / B / D
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, D_dims)
-    return v_loss.to(dtype)
+    return KLDivLogTargetChain(dlosses, dloss, dx, dtarget)
 
 
 class KLDivLogTargetSecond(NamedTuple):
@@ -334,45 +225,7 @@ class KLDivLogTargetSecond(NamedTuple):
     dtarget: Tensor  # (B, *D)
 
 
-def kl_div_log_target_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, target: Tensor, losses: Tensor,
-    reduction: str = "mean",
-) -> KLDivLogTargetSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (B, *D), v_target (B, *D), g (), (B, *D) for "none", target (B, *D), losses (B, *D).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    _inputs.fits("v_x", v_x, "(B, *D)", (None, ...))
-    dtype = v_x.dtype
-    B, *D_dims = v_x.shape
-    _inputs.fits("v_target", v_target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("target", target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    _inputs.fits("losses", losses, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
-    v_x, v_target, g, target, losses = _runtime.single(v_x, v_target, g, target, losses)
-    if reduction == "none":
-        if len(D_dims) != 1:
-            v_x, v_target, g, target, losses = _runtime.merged(1, 0, v_x, v_target, g, target, losses)
-    else:
-        if len(D_dims) != 1:
-            v_x, v_target, target, losses = _runtime.merged(1, 0, v_x, v_target, target, losses)
-    v_loss, c_target, c_losses = _behind(
-        v_x, v_target, g, target, losses, reduction, _pair.rule.every_behind,
-    )
-    dx, dtarget = _pullback(None, c_losses, target, losses, reduction, _pair.rule.every)
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, D_dims)
-    dtarget = dtarget + c_target
-    return KLDivLogTargetSecond(
-        v_loss.to(dtype), _runtime.restored(dx, 1, D_dims).to(dtype),
-        _runtime.restored(dtarget, 1, D_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, target, losses, reduction, needs) -> tuple:
     B = target.shape[0]
     D = target.shape[1]
@@ -380,11 +233,6 @@ def _behind(v_x, v_target, g, target, losses, reduction, needs) -> tuple:
         v_loss = c_target = c_losses = None
     else:
         v_loss = c_losses = c_target = None
-    if needs.g or needs.target:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(B, D)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(B, D)
     if needs.g or needs.target:
         exp_target = torch.exp(target)
     if needs.g:
@@ -420,18 +268,11 @@ def _behind(v_x, v_target, g, target, losses, reduction, needs) -> tuple:
     return (v_loss, c_target, c_losses)
 
 
+@_pair.pullback
 def _pullback(c_loss, c_losses, target, losses, reduction, needs) -> tuple:
     B = target.shape[0]
     D = target.shape[1]
     dx = dtarget = None
-    if reduction == "none":
-        if c_loss is None:
-            c_loss = target.new_full((), 0).expand(B, D)
-    else:
-        if c_loss is None:
-            c_loss = target.new_full((), 0)
-    if c_losses is None:
-        c_losses = target.new_full((), 0).expand(B, D)
     exp_target = torch.exp(target)
     if reduction == "none":
         dlosses = c_loss + c_losses
@@ -448,25 +289,8 @@ def _pullback(c_loss, c_losses, target, losses, reduction, needs) -> tuple:
     return (dx, dtarget)
 
 
-_pair = _runtime.Pair(
-    "kl_div_log_target", kl_div_log_target_forward, (_forward, _backward, _behind, _pullback),
-    numbers="reduction", views="loss",
-)
+kl_div_log_target_jvp = _pair.jvp()
+kl_div_log_target_double_backward = _pair.double_backward(KLDivLogTargetSecond)
 
 
-def _arguments(x, target, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean", "batchmean")
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(B, *D)", (None, ...))
-    dtype = x.dtype
-    B, *D_dims = x.shape
-    if not isinstance(target, Tensor) or target.shape != (B, *D_dims) or target.dtype != dtype:
-        _inputs.fits("target", target, "(B, *D) with B, D as in x", (B, *D_dims), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(D_dims) != 1:
-        x, target = _runtime.merged(1, 0, x, target)
-    return dtype, D_dims, x, target, reduction
+_pair.complete()

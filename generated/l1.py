@@ -56,7 +56,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("l1")
+_pair = _runtime.Pair("l1", """
+    x, target, losses: *N
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+""")
 
 
 def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -64,13 +68,7 @@ def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    if _runtime.in_plain_torch():
-        return l1_forward(x, target, reduction).loss.to(x.dtype)
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    loss = _pair(x, target, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, reduction)
 
 
 class L1Forward(NamedTuple):
@@ -80,23 +78,9 @@ class L1Forward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def l1_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> L1Forward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    result = _forward(x, target, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return L1Forward(
-        loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.reduction,
-    )
-
-
-def _forward(x, target, reduction) -> L1Forward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x.shape[0]
     losses = torch.abs(target - x)
@@ -114,38 +98,11 @@ class L1Gradients(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean") -> L1Gradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
-    *N_dims, = x.shape
-    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    dloss, x, target = _runtime.single(dloss, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, x, target = _runtime.merged(0, 0, dloss, x, target)
-    else:
-        if len(N_dims) != 1:
-            x, target = _runtime.merged(0, 0, x, target)
-    result = _backward(dloss, x, target, reduction, _pair.rule.every)
-    return L1Gradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, x, target, reduction, needs) -> L1Gradients:
+@_pair.backward
+def l1_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
+) -> L1Gradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = x.shape[0]
     dx = None
@@ -163,12 +120,9 @@ class L1Atoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def l1_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> L1Atoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    _, N_dims, x, target, reduction = _arguments(x, target, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
@@ -180,9 +134,7 @@ def l1_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> L1Atoms:
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return L1Atoms(_runtime.restored(losses, 0, N_dims), loss)
+    return L1Atoms(losses, loss)
 
 
 class L1Chain(NamedTuple):
@@ -192,31 +144,11 @@ class L1Chain(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.checked
 def l1_chain(
     dloss: Tensor, x: Tensor, target: Tensor, losses: Tensor, loss: Tensor, reduction: str = "mean",
 ) -> L1Chain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,), losses (*N,), loss (), (*N,) for
-    "none".
-    """
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, losses, loss = _runtime.single(dloss, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, losses, loss = _runtime.merged(0, 0, dloss, losses, loss)
-    else:
-        if len(N_dims) != 1:
-            losses, = _runtime.merged(0, 0, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -229,41 +161,7 @@ def l1_chain(
         dlosses = (1 / N * dloss).expand(N)
     dx = -dlosses * torch.sign(target - x)
     dtarget = dlosses * torch.sign(target - x)
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return L1Chain(
-        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dx, 0, N_dims),
-        _runtime.restored(dtarget, 0, N_dims),
-    )
-
-
-def l1_jvp(
-    v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), v_target (*N,), x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, x, target = _runtime.single(v_x, v_target, x, target)
-    if len(N_dims) != 1:
-        v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if reduction == "none":
-        v_loss = torch.sign(target - x) * (v_target - v_x)
-    elif reduction == "sum":
-        v_loss = (torch.sign(target - x) * (v_target - v_x)).sum()
-    else:
-        N = x.shape[0]
-        v_loss = (torch.sign(target - x) * (v_target - v_x)).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return L1Chain(dlosses, dloss, dx, dtarget)
 
 
 class L1Second(NamedTuple):
@@ -272,43 +170,9 @@ class L1Second(NamedTuple):
     dtarget: None  # (*N,)
 
 
-def l1_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> L1Second:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), v_target (*N,), g (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    else:
-        if len(N_dims) != 1:
-            v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    v_loss, _, _ = _behind(v_x, v_target, g, x, target, reduction, _pair.rule.every_behind)
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return L1Second(v_loss.to(dtype), None, None)
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     N = x.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N)
     if reduction == "none":
         v_loss = torch.sign(target - x) * (v_target - v_x)
     elif reduction == "sum":
@@ -318,22 +182,8 @@ def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     return (v_loss, None, None)
 
 
-_pair = _runtime.Pair("l1", l1_forward, (_forward, _backward, _behind), numbers="reduction")
+l1_jvp = _pair.jvp()
+l1_double_backward = _pair.double_backward(L1Second)
 
 
-def _arguments(x, target, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(N_dims) != 1:
-        x, target = _runtime.merged(0, 0, x, target)
-    return dtype, N_dims, x, target, reduction
+_pair.complete()

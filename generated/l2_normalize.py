@@ -60,7 +60,10 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("l2_normalize")
+_pair = _runtime.Pair("l2_normalize", """
+    x, y, g: *N C
+    norm, length: *N 1
+""")
 
 
 def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
@@ -68,12 +71,7 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return l2_normalize_forward(x, eps).y.to(x.dtype)
-    dtype, N_dims, x, eps = _arguments(x, eps)
-    y = _pair(x, eps)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, eps)
 
 
 class L2NormalizeForward(NamedTuple):
@@ -83,20 +81,9 @@ class L2NormalizeForward(NamedTuple):
     eps: float
 
 
+@_pair.forward
 def l2_normalize_forward(x: Tensor, eps: float = 1e-12) -> L2NormalizeForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C).
-    """
-    dtype, N_dims, x, eps = _arguments(x, eps)
-    result = _forward(x, eps)
-    return L2NormalizeForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.norm, 0, N_dims),
-        _runtime.restored(result.length, 0, N_dims), result.eps,
-    )
-
-
-def _forward(x, eps) -> L2NormalizeForward:
+    """The output y, then what the backward needs."""
     norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
     length = norm.clamp(min=eps)
     y = x / length
@@ -107,29 +94,11 @@ class L2NormalizeGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.backward
 def l2_normalize_backward(
-    dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
+    dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float, needs,
 ) -> L2NormalizeGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
-    """
-    _inputs.fits("dy", dy, "(*N, C)", (..., None))
-    dtype = dy.dtype
-    *N_dims, C = dy.shape
-    _inputs.fits("norm", norm, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    _inputs.fits("length", length, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, norm, length, y = _runtime.single(dy, norm, length, y)
-    if len(N_dims) != 1:
-        dy, norm, length, y = _runtime.merged(0, -1, dy, norm, length, y)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    result = _backward(dy, norm, length, y, eps, _pair.rule.every)
-    return L2NormalizeGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, norm, length, y, eps, needs) -> L2NormalizeGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.addcmul(
         dy / length,
         torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm, 0),
@@ -144,19 +113,13 @@ class L2NormalizeAtoms(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.checked
 def l2_normalize_atoms(x: Tensor, eps: float = 1e-12) -> L2NormalizeAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C).
-    """
-    _, N_dims, x, eps = _arguments(x, eps)
+    """Every statement of the mathematics, as it is written."""
     norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
     length = torch.where(eps <= norm, norm, eps)
     y = x / length
-    return L2NormalizeAtoms(
-        _runtime.restored(norm, 0, N_dims), _runtime.restored(length, 0, N_dims),
-        _runtime.restored(y, 0, N_dims),
-    )
+    return L2NormalizeAtoms(norm, length, y)
 
 
 class L2NormalizeChain(NamedTuple):
@@ -166,51 +129,15 @@ class L2NormalizeChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def l2_normalize_chain(
     dy: Tensor, x: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float = 1e-12,
 ) -> L2NormalizeChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, C), x (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
-    """
-    dtype, N_dims, x, eps = _arguments(x, eps)
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("norm", norm, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("length", length, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, norm, length, y = _runtime.single(dy, norm, length, y)
-    if len(N_dims) != 1:
-        dy, norm, length, y = _runtime.merged(0, -1, dy, norm, length, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dlength = (-dy * y / length).sum(1, keepdim=True)
     dnorm = torch.where(eps <= norm, dlength, 0)
     dx = dy / length + 2 * (dnorm / (2 * norm)) * x
-    return L2NormalizeChain(
-        _runtime.restored(dnorm, 0, N_dims), _runtime.restored(dlength, 0, N_dims),
-        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def l2_normalize_jvp(v_x: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _inputs.fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, norm, length, y = _runtime.single(v_x, norm, length, y)
-    if len(N_dims) != 1:
-        v_x, norm, length, y = _runtime.merged(0, -1, v_x, norm, length, y)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    choice_eps_norm = torch.where(eps <= norm, norm ** -1, 0)
-    v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return L2NormalizeChain(dnorm, dlength, dy, dx)
 
 
 class L2NormalizeSecond(NamedTuple):
@@ -218,38 +145,9 @@ class L2NormalizeSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def l2_normalize_double_backward(
-    v_x: Tensor, g: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
-) -> L2NormalizeSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _inputs.fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, norm, length, y = _runtime.single(v_x, g, norm, length, y)
-    if len(N_dims) != 1:
-        v_x, g, norm, length, y = _runtime.merged(0, -1, v_x, g, norm, length, y)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps, _pair.rule.every_behind)
-    dx, = _pullback(c_y, c_norm, c_length, norm, length, y, eps, _pair.rule.every)
-    return L2NormalizeSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     v_y = c_norm = c_length = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.norm or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
     if needs.g or needs.norm or needs.y:
@@ -272,15 +170,8 @@ def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
     return (v_y, c_norm, c_length, c_y)
 
 
+@_pair.pullback
 def _pullback(c_y, c_norm, c_length, norm, length, y, eps, needs) -> tuple:
-    N = norm.shape[0]
-    C = y.shape[1]
-    if c_y is None:
-        c_y = norm.new_full((), 0).expand(N, C)
-    if c_norm is None:
-        c_norm = norm.new_full((), 0).expand(N, 1)
-    if c_length is None:
-        c_length = norm.new_full((), 0).expand(N, 1)
     dx = torch.addcmul(
         c_y / length,
         torch.addcmul(
@@ -296,23 +187,8 @@ def _pullback(c_y, c_norm, c_length, norm, length, y, eps, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "l2_normalize", l2_normalize_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
-)
+l2_normalize_jvp = _pair.jvp()
+l2_normalize_double_backward = _pair.double_backward(L2NormalizeSecond)
 
 
-def _arguments(x, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, _ = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    return dtype, N_dims, x, eps
+_pair.complete()

@@ -68,7 +68,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("layer_norm")
+_pair = _runtime.Pair("layer_norm", """
+    x, y, xhat, diff, g: *N C
+    gain: C = 1
+    bias: C = 0
+    inv_std, mean, var: *N 1
+""")
 
 
 def layer_norm(
@@ -78,12 +83,7 @@ def layer_norm(
 
     Shapes: x (*N, C), gain (C,), bias (C,).
     """
-    if _runtime.in_plain_torch():
-        return layer_norm_forward(x, gain, bias, eps).y.to(x.dtype)
-    dtype, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    y = _pair(x, gain, bias, eps)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, gain, bias, eps)
 
 
 class LayerNormForward(NamedTuple):
@@ -93,22 +93,11 @@ class LayerNormForward(NamedTuple):
     xhat: Tensor  # (*N, C)
 
 
+@_pair.forward
 def layer_norm_forward(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> LayerNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C), gain (C,), bias (C,).
-    """
-    dtype, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    result = _forward(x, gain, bias, eps)
-    return LayerNormForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), result.gain,
-        _runtime.restored(result.inv_std, 0, N_dims), _runtime.restored(result.xhat, 0, N_dims),
-    )
-
-
-def _forward(x, gain, bias, eps) -> LayerNormForward:
+    """The output y, then what the backward needs."""
     C = x.shape[1]
     if gain is None:
         gain = x.new_full((), 1).expand(C)
@@ -130,30 +119,11 @@ class LayerNormGradients(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.backward
 def layer_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
 ) -> LayerNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, C), gain (C,), inv_std (*N, 1), xhat (*N, C).
-    """
-    _inputs.fits("dy", dy, "(*N, C)", (..., None))
-    dtype = dy.dtype
-    *N_dims, C = dy.shape
-    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    _inputs.fits("xhat", xhat, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, gain, inv_std, xhat = _runtime.single(dy, gain, inv_std, xhat)
-    if len(N_dims) != 1:
-        dy, inv_std, xhat = _runtime.merged(0, -1, dy, inv_std, xhat)
-    result = _backward(dy, gain, inv_std, xhat, _pair.rule.every)
-    return LayerNormGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dgain.to(dtype),
-        result.dbias.to(dtype),
-    )
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     C = dy.shape[1]
     dx = dgain = dbias = None
     if needs.gain:
@@ -179,14 +149,11 @@ class LayerNormAtoms(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.checked
 def layer_norm_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> LayerNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C), gain (C,), bias (C,).
-    """
-    _, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    """Every statement of the mathematics, as it is written."""
     C = x.shape[1]
     if C == 0:
         raise ValueError("layer_norm_atoms divides a number by C, which is 0")
@@ -200,11 +167,7 @@ def layer_norm_atoms(
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = gain * xhat + bias
-    return LayerNormAtoms(
-        _runtime.restored(mean, 0, N_dims), _runtime.restored(diff, 0, N_dims),
-        _runtime.restored(var, 0, N_dims), _runtime.restored(inv_std, 0, N_dims),
-        _runtime.restored(xhat, 0, N_dims), _runtime.restored(y, 0, N_dims),
-    )
+    return LayerNormAtoms(mean, diff, var, inv_std, xhat, y)
 
 
 class LayerNormChain(NamedTuple):
@@ -219,31 +182,15 @@ class LayerNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
+@_pair.checked
 def layer_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
     mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
     inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
     eps: float = 1e-05,
 ) -> LayerNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, C), x (*N, C), gain (C,), bias (C,), mean (*N, 1), diff (*N, C), var (*N, 1),
-    inv_std (*N, 1), xhat (*N, C), y (*N, C).
-    """
-    dtype, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("mean", mean, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("diff", diff, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("var", var, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("xhat", xhat, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, mean, diff, var, inv_std, xhat, y = _runtime.single(dy, mean, diff, var, inv_std, xhat, y)
-    if len(N_dims) != 1:
-        dy, mean, diff, var, inv_std, xhat, y = _runtime.merged(
-            0, -1, dy, mean, diff, var, inv_std, xhat, y,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    C = dy.shape[1]
     if C == 0:
         raise ValueError("layer_norm_chain divides a number by C, which is 0")
     if gain is None:
@@ -258,43 +205,7 @@ def layer_norm_chain(
     dx = ddiff + 1 / C * dmean
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
-    return LayerNormChain(
-        _runtime.restored(dmean, 0, N_dims), _runtime.restored(ddiff, 0, N_dims),
-        _runtime.restored(dvar, 0, N_dims), _runtime.restored(dinv_std, 0, N_dims),
-        _runtime.restored(dxhat, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims), dgain, dbias,
-    )
-
-
-def layer_norm_jvp(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), v_gain (C,), v_bias (C,), gain (C,), inv_std (*N, 1), xhat (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _inputs.fits("xhat", xhat, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, v_gain, v_bias, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, gain, inv_std, xhat,
-    )
-    if len(N_dims) != 1:
-        v_x, inv_std, xhat = _runtime.merged(0, -1, v_x, inv_std, xhat)
-    C = v_x.shape[1]
-    sum_v_x = v_x.sum(1, keepdim=True)
-    sum_v_x_xhat = (v_x * xhat).sum(1, keepdim=True)
-    v_y = torch.addcmul(
-        torch.addcmul(v_bias, v_gain, xhat),
-        gain * inv_std,
-        torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1),
-    )
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return LayerNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
 class LayerNormSecond(NamedTuple):
@@ -304,52 +215,10 @@ class LayerNormSecond(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def layer_norm_double_backward(
-    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
-    xhat: Tensor,
-) -> LayerNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), v_gain (C,), v_bias (C,), g (*N, C), gain (C,), inv_std (*N, 1), xhat (*N,
-    C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    _inputs.fits("xhat", xhat, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _runtime.single(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat,
-    )
-    if len(N_dims) != 1:
-        v_x, g, inv_std, xhat = _runtime.merged(0, -1, v_x, g, inv_std, xhat)
-    v_y, c_gain, c_inv_std, c_xhat = _behind(
-        v_x, v_gain, v_bias, g, gain, inv_std, xhat, _pair.rule.every_behind,
-    )
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, _pair.rule.every)
-    dgain = dgain + c_gain
-    return LayerNormSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-        dgain.to(dtype), dbias.to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    N = g.shape[0]
     C = g.shape[1]
     v_y = c_gain = c_inv_std = c_xhat = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
-    if needs.g or needs.xhat:
-        if v_gain is None:
-            v_gain = g.new_full((), 0).expand(C)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(C)
     if needs.inv_std or needs.xhat:
         g_xhat = gain * g
         g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
@@ -384,17 +253,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
+@_pair.pullback
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    N = inv_std.shape[0]
     C = gain.shape[0]
     dx = dgain = dbias = None
-    if c_y is None:
-        c_y = gain.new_full((), 0).expand(N, C)
     if needs.x:
-        if c_inv_std is None:
-            c_inv_std = gain.new_full((), 0).expand(N, 1)
-        if c_xhat is None:
-            c_xhat = gain.new_full((), 0).expand(N, C)
         dxhat = torch.addcmul(c_xhat, gain, c_y)
         dx = inv_std * torch.addcmul(
             dxhat - dxhat.sum(1, keepdim=True) / C,
@@ -408,10 +271,15 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     return (dx, dgain, dbias)
 
 
-def _takes_plain(x, gain, bias, eps) -> bool:
-    return gain is None and bias is None
+layer_norm_jvp = _pair.jvp()
+layer_norm_double_backward = _pair.double_backward(LayerNormSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
+
+
+@_plain.forward
 def _plain_forward(x, eps) -> tuple:
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
@@ -424,6 +292,7 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_std)
 
 
+@_plain.backward
 def _plain_backward(dy, inv_std, y, needs) -> tuple:
     C = dy.shape[1]
     dx = inv_std * torch.addcmul(
@@ -434,12 +303,10 @@ def _plain_backward(dy, inv_std, y, needs) -> tuple:
     return (dx,)
 
 
+@_plain.behind
 def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
-    N = g.shape[0]
     C = g.shape[1]
     v_y = c_inv_std = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.inv_std or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
     if needs.inv_std:
@@ -459,13 +326,9 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     return (v_y, c_inv_std, c_y)
 
 
+@_plain.pullback
 def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
-    N = inv_std.shape[0]
     C = y.shape[1]
-    if c_y is None:
-        c_y = inv_std.new_full((), 0).expand(N, C)
-    if c_inv_std is None:
-        c_inv_std = inv_std.new_full((), 0).expand(N, 1)
     dx = inv_std * torch.addcmul(
         c_y - c_y.sum(1, keepdim=True) / C,
         torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_std, inv_std) / C,
@@ -474,31 +337,4 @@ def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "layer_norm", layer_norm_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
-    optional="gain bias", made="gain bias",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, gain, bias, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if gain is not None:
-        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
-    if bias is not None:
-        if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(C,) with C as in x", (C,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        x, gain, bias = _runtime.single(x, gain, bias)
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    return dtype, N_dims, x, gain, bias, eps
+_pair.complete()

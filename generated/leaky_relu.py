@@ -43,7 +43,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("leaky_relu")
+_pair = _runtime.Pair("leaky_relu", """
+    x, y, g: *N
+""", differentiated="atoms")
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -51,12 +53,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return leaky_relu_atoms(x, negative_slope).y.to(x.dtype)
-    dtype, N_dims, x, negative_slope = _arguments(x, negative_slope)
-    y = _pair(x, negative_slope)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, negative_slope)
 
 
 class LeakyReluForward(NamedTuple):
@@ -65,20 +62,9 @@ class LeakyReluForward(NamedTuple):
     negative_slope: float
 
 
+@_pair.forward
 def leaky_relu_forward(x: Tensor, negative_slope: float = 0.01) -> LeakyReluForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x, negative_slope = _arguments(x, negative_slope)
-    result = _forward(x, negative_slope)
-    return LeakyReluForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        result.negative_slope,
-    )
-
-
-def _forward(x, negative_slope) -> LeakyReluForward:
+    """The output y, then what the backward needs."""
     y = torch.nn.functional.leaky_relu(x, negative_slope)
     return LeakyReluForward(y, x, negative_slope)
 
@@ -87,25 +73,9 @@ class LeakyReluGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> LeakyReluGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    if not isinstance(negative_slope, (float, int)):
-        negative_slope = _inputs.number("negative_slope", negative_slope)
-    result = _backward(dy, x, negative_slope, _pair.rule.every)
-    return LeakyReluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, negative_slope, needs) -> LeakyReluGradients:
+@_pair.backward
+def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float, needs) -> LeakyReluGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.ops.aten.leaky_relu_backward(dy, x, negative_slope, False)
     return LeakyReluGradients(dx)
 
@@ -114,14 +84,11 @@ class LeakyReluAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def leaky_relu_atoms(x: Tensor, negative_slope: float = 0.01) -> LeakyReluAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x, negative_slope = _arguments(x, negative_slope)
+    """Every statement of the mathematics, as it is written."""
     y = torch.where(x > 0, x, negative_slope * x)
-    return LeakyReluAtoms(_runtime.restored(y, 0, N_dims))
+    return LeakyReluAtoms(y)
 
 
 class LeakyReluChain(NamedTuple):
@@ -129,39 +96,13 @@ class LeakyReluChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def leaky_relu_chain(
     dy: Tensor, x: Tensor, y: Tensor, negative_slope: float = 0.01,
 ) -> LeakyReluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, x, negative_slope = _arguments(x, negative_slope)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = dy * torch.where(x > 0, dy.new_tensor(1), negative_slope)
-    return LeakyReluChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def leaky_relu_jvp(v_x: Tensor, x: Tensor, negative_slope: float) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    if not isinstance(negative_slope, (float, int)):
-        negative_slope = _inputs.number("negative_slope", negative_slope)
-    v_y = torch.ops.aten.leaky_relu_backward(v_x, x, negative_slope, False)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return LeakyReluChain(dy, dx)
 
 
 class LeakyReluSecond(NamedTuple):
@@ -169,52 +110,14 @@ class LeakyReluSecond(NamedTuple):
     dx: None  # (*N,)
 
 
-def leaky_relu_double_backward(
-    v_x: Tensor, g: Tensor, x: Tensor, negative_slope: float,
-) -> LeakyReluSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    if not isinstance(negative_slope, (float, int)):
-        negative_slope = _inputs.number("negative_slope", negative_slope)
-    v_y, _ = _behind(v_x, g, x, negative_slope, _pair.rule.every_behind)
-    return LeakyReluSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
-
-
+@_pair.behind
 def _behind(v_x, g, x, negative_slope, needs) -> tuple:
-    N = g.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     v_y = torch.ops.aten.leaky_relu_backward(v_x, x, negative_slope, False)
     return (v_y, None)
 
 
-_pair = _runtime.Pair(
-    "leaky_relu", leaky_relu_atoms, (_forward, _backward, _behind), numbers="negative_slope",
-)
+leaky_relu_jvp = _pair.jvp()
+leaky_relu_double_backward = _pair.double_backward(LeakyReluSecond)
 
 
-def _arguments(x, negative_slope) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    if not isinstance(negative_slope, (float, int)):
-        negative_slope = _inputs.number("negative_slope", negative_slope)
-    return dtype, N_dims, x, negative_slope
+_pair.complete()

@@ -52,7 +52,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("linear")
+_pair = _runtime.Pair("linear", """
+    x: *N K
+    weight: K H
+    bias: H = 0
+    y, g: *N H
+""")
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -60,12 +65,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
-    if _runtime.in_plain_torch():
-        return linear_forward(x, weight, bias).y.to(x.dtype)
-    dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
-    y = _pair(x, weight, bias)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, weight, bias)
 
 
 class LinearForward(NamedTuple):
@@ -74,21 +74,10 @@ class LinearForward(NamedTuple):
     weight: Tensor  # (K, H)
 
 
-def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), weight (K, H), bias (H,).
-    """
-    dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
-    result = _forward(x, weight, bias)
-    return LinearForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        result.weight,
-    )
-
-
+@_pair.forward
 @_runtime.uncast
-def _forward(x, weight, bias) -> LinearForward:
+def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearForward:
+    """The output y, then what the backward needs."""
     H = weight.shape[1]
     if bias is None:
         bias = x.new_full((), 0).expand(H)
@@ -102,29 +91,10 @@ class LinearGradients(NamedTuple):
     dbias: Tensor  # (H,)
 
 
-def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x (*N, K), weight (K, H).
-    """
-    _inputs.fits("dy", dy, "(*N, H)", (..., None))
-    dtype = dy.dtype
-    *N_dims, H = dy.shape
-    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
-    *_, K = x.shape
-    _inputs.fits("weight", weight, "(K, H) with K as in x and H as in dy", (K, H), dtype, True)
-    dy, x, weight = _runtime.single(dy, x, weight)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, -1, dy, x)
-    result = _backward(dy, x, weight, _pair.rule.every)
-    return LinearGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dweight.to(dtype),
-        result.dbias.to(dtype),
-    )
-
-
+@_pair.backward
 @_runtime.uncast
-def _backward(dy, x, weight, needs) -> LinearGradients:
+def linear_backward(dy: Tensor, x: Tensor, weight: Tensor, needs) -> LinearGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = dweight = dbias = None
     if needs.x:
         dx = dy @ weight.mT
@@ -139,18 +109,15 @@ class LinearAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
+@_pair.checked
 @_runtime.uncast
 def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), weight (K, H), bias (H,).
-    """
-    _, N_dims, x, weight, bias = _arguments(x, weight, bias)
+    """Every statement of the mathematics, as it is written."""
     H = weight.shape[1]
     if bias is None:
         bias = x.new_full((), 0).expand(H)
     y = x @ weight + bias
-    return LinearAtoms(_runtime.restored(y, 0, N_dims))
+    return LinearAtoms(y)
 
 
 class LinearChain(NamedTuple):
@@ -160,55 +127,19 @@ class LinearChain(NamedTuple):
     dbias: Tensor  # (H,)
 
 
+@_pair.checked
 @_runtime.uncast
 def linear_chain(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor | None = None,
 ) -> LinearChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, H), x (*N, K), weight (K, H), bias (H,), y (*N, H).
-    """
-    dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
-    H = weight.shape[1]
-    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    H = dy.shape[1]
     if bias is None:
         bias = dy.new_full((), 0).expand(H)
     dx = dy @ weight.mT
     dweight = x.mT @ dy
     dbias = dy.sum(0)
-    return LinearChain(
-        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims), dweight, dbias,
-    )
-
-
-def linear_jvp(v_x: Tensor, v_weight: Tensor, v_bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), x (*N, K), weight (K, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
-    H = v_weight.shape[1]
-    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits(
-        "weight",
-        weight,
-        "(K, H) with K as in v_x and H as in v_weight",
-        (K, H),
-        dtype, True,
-    )
-    v_x, v_weight, v_bias, x, weight = _runtime.single(v_x, v_weight, v_bias, x, weight)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, -1, v_x, x)
-    v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return LinearChain(dy, dx, dweight, dbias)
 
 
 class LinearSecond(NamedTuple):
@@ -218,53 +149,10 @@ class LinearSecond(NamedTuple):
     dbias: None  # (H,)
 
 
-def linear_double_backward(
-    v_x: Tensor, v_weight: Tensor, v_bias: Tensor, g: Tensor, x: Tensor, weight: Tensor,
-) -> LinearSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), g (*N, H), x (*N, K), weight (K, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
-    H = v_weight.shape[1]
-    _inputs.fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
-    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_weight", (*N_dims, H), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits(
-        "weight",
-        weight,
-        "(K, H) with K as in v_x and H as in v_weight",
-        (K, H),
-        dtype, True,
-    )
-    v_x, v_weight, v_bias, g, x, weight = _runtime.single(v_x, v_weight, v_bias, g, x, weight)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, -1, v_x, g, x)
-    v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight, _pair.rule.every_behind)
-    return LinearSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-        c_weight.to(dtype), None,
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
-    N = g.shape[0]
-    K = x.shape[1]
-    H = g.shape[1]
     v_y = c_x = c_weight = None
-    if needs.g or needs.weight:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N, K)
-    if needs.g or needs.x:
-        if v_weight is None:
-            v_weight = g.new_full((), 0).expand(K, H)
-    if needs.g:
-        if v_bias is None:
-            v_bias = g.new_full((), 0).expand(H)
     if needs.x:
         c_x = g @ v_weight.mT
     if needs.weight:
@@ -274,16 +162,22 @@ def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     return (v_y, c_x, c_weight)
 
 
-def _takes_plain(x, weight, bias) -> bool:
-    return bias is None
+linear_jvp = _pair.jvp()
+linear_double_backward = _pair.double_backward(LinearSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x, weight, bias: bias is None)
+
+
+@_plain.forward
 @_runtime.uncast
 def _plain_forward(x, weight) -> tuple:
     y = x @ weight
     return (y, x, weight)
 
 
+@_plain.backward
 @_runtime.uncast
 def _plain_backward(dy, x, weight, needs) -> tuple:
     dx = dweight = None
@@ -294,18 +188,10 @@ def _plain_backward(dy, x, weight, needs) -> tuple:
     return (dx, dweight)
 
 
+@_plain.behind
 @_runtime.uncast
 def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
-    N = g.shape[0]
-    K = x.shape[1]
-    H = g.shape[1]
     v_y = c_x = c_weight = None
-    if needs.g or needs.weight:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N, K)
-    if needs.g or needs.x:
-        if v_weight is None:
-            v_weight = g.new_full((), 0).expand(K, H)
     if needs.x:
         c_x = g @ v_weight.mT
     if needs.weight:
@@ -315,33 +201,4 @@ def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
     return (v_y, c_x, c_weight)
 
 
-_pair = _runtime.Pair(
-    "linear", linear_forward, (_forward, _backward, _behind), optional="bias", made="bias",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
-)
-
-
-def _arguments(x, weight, bias) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, K)", (..., None))
-    dtype = x.dtype
-    *N_dims, K = x.shape
-    if (
-        not isinstance(weight, Tensor)
-        or weight.dim() != 2
-        or weight.shape[0] != K
-        or weight.dtype != dtype
-    ):
-        _inputs.fits("weight", weight, "(K, H) with K as in x", (K, None), dtype)
-    H = weight.shape[1]
-    if bias is not None:
-        if not isinstance(bias, Tensor) or bias.shape != (H,) or bias.dtype != dtype:
-            _inputs.fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
-    if dtype in _runtime.HALF:
-        x, weight, bias = _runtime.single(x, weight, bias)
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    return dtype, N_dims, x, weight, bias
+_pair.complete()

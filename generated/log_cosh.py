@@ -58,7 +58,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("log_cosh")
+_pair = _runtime.Pair("log_cosh", """
+    x, target, error, losses: *N
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+""", differentiated="atoms")
 
 
 def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -66,13 +70,7 @@ def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    if _runtime.in_plain_torch():
-        return log_cosh_atoms(x, target, reduction).loss.to(x.dtype)
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    loss = _pair(x, target, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, reduction)
 
 
 class LogCoshForward(NamedTuple):
@@ -82,23 +80,9 @@ class LogCoshForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def log_cosh_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> LogCoshForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    result = _forward(x, target, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return LogCoshForward(
-        loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.reduction,
-    )
-
-
-def _forward(x, target, reduction) -> LogCoshForward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x.shape[0]
     error = x - target
@@ -118,40 +102,11 @@ class LogCoshGradients(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.backward
 def log_cosh_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
+    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
 ) -> LogCoshGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
-    *N_dims, = x.shape
-    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    dloss, x, target = _runtime.single(dloss, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, x, target = _runtime.merged(0, 0, dloss, x, target)
-    else:
-        if len(N_dims) != 1:
-            x, target = _runtime.merged(0, 0, x, target)
-    result = _backward(dloss, x, target, reduction, _pair.rule.every)
-    return LogCoshGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, x, target, reduction, needs) -> LogCoshGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = x.shape[0]
     dtarget = None
@@ -170,12 +125,9 @@ class LogCoshAtoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def log_cosh_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> LogCoshAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    _, N_dims, x, target, reduction = _arguments(x, target, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
@@ -188,11 +140,7 @@ def log_cosh_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> LogCos
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return LogCoshAtoms(
-        _runtime.restored(error, 0, N_dims), _runtime.restored(losses, 0, N_dims), loss,
-    )
+    return LogCoshAtoms(error, losses, loss)
 
 
 class LogCoshChain(NamedTuple):
@@ -203,33 +151,12 @@ class LogCoshChain(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.checked
 def log_cosh_chain(
     dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, losses: Tensor, loss: Tensor,
     reduction: str = "mean",
 ) -> LogCoshChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,), error (*N,), losses (*N,), loss (),
-    (*N,) for "none".
-    """
-    dtype, N_dims, x, _, reduction = _arguments(x, target, reduction)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("error", error, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, error, losses, loss = _runtime.single(dloss, error, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, error, losses, loss = _runtime.merged(0, 0, dloss, error, losses, loss)
-    else:
-        if len(N_dims) != 1:
-            error, losses = _runtime.merged(0, 0, error, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -243,44 +170,7 @@ def log_cosh_chain(
     derror = dlosses / torch.cosh(error) * torch.sinh(error)
     dx = derror
     dtarget = -derror
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return LogCoshChain(
-        _runtime.restored(derror, 0, N_dims), _runtime.restored(dlosses, 0, N_dims), dloss,
-        _runtime.restored(dx, 0, N_dims), _runtime.restored(dtarget, 0, N_dims),
-    )
-
-
-def log_cosh_jvp(
-    v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), v_target (*N,), x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, x, target = _runtime.single(v_x, v_target, x, target)
-    if len(N_dims) != 1:
-        v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if reduction == "mean":
-        N = x.shape[0]
-    tanh_target_minus_x = torch.tanh(target - x)
-    if reduction == "none":
-        dg_x = v_x - v_target
-        v_loss = -dg_x * tanh_target_minus_x
-    elif reduction == "sum":
-        v_loss = (tanh_target_minus_x * (v_target - v_x)).sum()
-    else:
-        v_loss = (tanh_target_minus_x * (v_target - v_x)).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return LogCoshChain(derror, dlosses, dloss, dx, dtarget)
 
 
 class LogCoshSecond(NamedTuple):
@@ -289,50 +179,13 @@ class LogCoshSecond(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def log_cosh_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> LogCoshSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), v_target (*N,), g (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    else:
-        if len(N_dims) != 1:
-            v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, reduction, _pair.rule.every_behind)
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return LogCoshSecond(
-        v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-        _runtime.restored(c_target, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     N = x.shape[0]
     if reduction == "none":
         v_loss = c_target = c_x = None
     else:
         v_loss = c_x = c_target = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N)
     tanh_target_minus_x = torch.tanh(target - x)
     if reduction == "none":
         dg_x = v_x - v_target
@@ -361,24 +214,8 @@ def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     return (v_loss, c_x, c_target)
 
 
-_pair = _runtime.Pair(
-    "log_cosh", log_cosh_atoms, (_forward, _backward, _behind), numbers="reduction",
-)
+log_cosh_jvp = _pair.jvp()
+log_cosh_double_backward = _pair.double_backward(LogCoshSecond)
 
 
-def _arguments(x, target, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(N_dims) != 1:
-        x, target = _runtime.merged(0, 0, x, target)
-    return dtype, N_dims, x, target, reduction
+_pair.complete()

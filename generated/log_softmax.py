@@ -46,7 +46,10 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("log_softmax")
+_pair = _runtime.Pair("log_softmax", """
+    x, y, g: *N C
+    C != 0: x_max takes a maximum along it, but C is 0
+""")
 
 
 def log_softmax(x: Tensor) -> Tensor:
@@ -54,29 +57,16 @@ def log_softmax(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return log_softmax_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class LogSoftmaxForward(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.forward
 def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return LogSoftmaxForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
-
-
-def _forward(x) -> LogSoftmaxForward:
+    """The output y, then what the backward needs."""
     x_max = x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     x_minus_x_max = x - x_max
     y = x_minus_x_max - torch.log(torch.exp(x_minus_x_max).sum(1, keepdim=True))
@@ -87,25 +77,9 @@ class LogSoftmaxGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def log_softmax_backward(dy: Tensor, y: Tensor) -> LogSoftmaxGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, C), y (*N, C).
-    """
-    _inputs.fits("dy", dy, "(*N, C)", (..., None))
-    dtype = dy.dtype
-    *N_dims, C = dy.shape
-    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
-    if C == 0:
-        raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    result = _backward(dy, y, _pair.rule.every)
-    return LogSoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, y, needs) -> LogSoftmaxGradients:
+@_pair.backward
+def log_softmax_backward(dy: Tensor, y: Tensor, needs) -> LogSoftmaxGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.addcmul(dy, dy.sum(1, keepdim=True), torch.exp(y), value=-1)
     return LogSoftmaxGradients(dx)
 
@@ -114,14 +88,11 @@ class LogSoftmaxAtoms(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.checked
 def log_softmax_atoms(x: Tensor) -> LogSoftmaxAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = x - torch.log(torch.exp(x).sum(1, keepdim=True))
-    return LogSoftmaxAtoms(_runtime.restored(y, 0, N_dims))
+    return LogSoftmaxAtoms(y)
 
 
 class LogSoftmaxChain(NamedTuple):
@@ -129,39 +100,11 @@ class LogSoftmaxChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def log_softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogSoftmaxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, C), x (*N, C), y (*N, C).
-    """
-    dtype, N_dims, x = _arguments(x)
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = dy - (dy / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
-    return LogSoftmaxChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def log_softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, y = _runtime.single(v_x, y)
-    if len(N_dims) != 1:
-        v_x, y = _runtime.merged(0, -1, v_x, y)
-    if C == 0:
-        raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    exp_y = torch.exp(y)
-    v_y = v_x - (exp_y * v_x).sum(1, keepdim=True)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return LogSoftmaxChain(dy, dx)
 
 
 class LogSoftmaxSecond(NamedTuple):
@@ -169,34 +112,9 @@ class LogSoftmaxSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def log_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> LogSoftmaxSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N, C), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, y = _runtime.single(v_x, g, y)
-    if len(N_dims) != 1:
-        v_x, g, y = _runtime.merged(0, -1, v_x, g, y)
-    if C == 0:
-        raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
-    dx, = _backward(c_y, y, _pair.rule.every)
-    return LogSoftmaxSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, y, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     v_y = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.y:
         g_sum = g.sum(1, keepdim=True)
     exp_y = torch.exp(y)
@@ -207,21 +125,8 @@ def _behind(v_x, g, y, needs) -> tuple:
     return (v_y, c_y)
 
 
-_pair = _runtime.Pair("log_softmax", log_softmax_forward, (_forward, _backward, _behind))
+log_softmax_jvp = _pair.jvp()
+log_softmax_double_backward = _pair.double_backward(LogSoftmaxSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if C == 0:
-        raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    return dtype, N_dims, x
+_pair.complete()

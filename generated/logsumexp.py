@@ -48,7 +48,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("logsumexp")
+_pair = _runtime.Pair("logsumexp", """
+    x: *N C
+    y, g: *N
+    C != 0: x_max takes a maximum along it, but C is 0
+""")
 
 
 def logsumexp(x: Tensor) -> Tensor:
@@ -56,12 +60,7 @@ def logsumexp(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return logsumexp_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class LogsumexpForward(NamedTuple):
@@ -69,19 +68,9 @@ class LogsumexpForward(NamedTuple):
     x: Tensor  # (*N, C)
 
 
+@_pair.forward
 def logsumexp_forward(x: Tensor) -> LogsumexpForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return LogsumexpForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(x) -> LogsumexpForward:
+    """The output y, then what the backward needs."""
     x_max = x.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
     y = x_max[:, 0] + torch.log(torch.exp(x - x_max).sum(1))
     return LogsumexpForward(y, x)
@@ -91,28 +80,9 @@ class LogsumexpGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> LogsumexpGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N, C), y (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
-    *_, C = x.shape
-    _inputs.fits("y", y, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x, y = _runtime.single(dy, x, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
-        x, = _runtime.merged(0, -1, x)
-    if C == 0:
-        raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    result = _backward(dy, x, y, _pair.rule.every)
-    return LogsumexpGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, y, needs) -> LogsumexpGradients:
+@_pair.backward
+def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor, needs) -> LogsumexpGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = dy[:, None] * torch.exp(x - y[:, None])
     return LogsumexpGradients(dx)
 
@@ -121,14 +91,11 @@ class LogsumexpAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def logsumexp_atoms(x: Tensor) -> LogsumexpAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = torch.log(torch.exp(x).sum(1))
-    return LogsumexpAtoms(_runtime.restored(y, 0, N_dims))
+    return LogsumexpAtoms(y)
 
 
 class LogsumexpChain(NamedTuple):
@@ -136,41 +103,11 @@ class LogsumexpChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def logsumexp_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogsumexpChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N, C), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = (dy / torch.exp(x).sum(1))[:, None] * torch.exp(x)
-    return LogsumexpChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def logsumexp_jvp(v_x: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), x (*N, C), y (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x, y = _runtime.single(v_x, x, y)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, -1, v_x, x)
-        y, = _runtime.merged(0, 0, y)
-    if C == 0:
-        raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    x_minus_y = x - y[:, None]
-    sum_v_x_x_minus_y = (torch.exp(x_minus_y) * v_x).sum(1)
-    v_y = sum_v_x_x_minus_y
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return LogsumexpChain(dy, dx)
 
 
 class LogsumexpSecond(NamedTuple):
@@ -178,37 +115,9 @@ class LogsumexpSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def logsumexp_double_backward(v_x: Tensor, g: Tensor, x: Tensor, y: Tensor) -> LogsumexpSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N,), x (*N, C), y (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x, y = _runtime.single(v_x, g, x, y)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, -1, v_x, x)
-        g, y = _runtime.merged(0, 0, g, y)
-    if C == 0:
-        raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    v_y, c_x, c_y = _behind(v_x, g, x, y, _pair.rule.every_behind)
-    dx, = _backward(c_y, x, y, _pair.rule.every)
-    dx = dx + c_x
-    return LogsumexpSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, y, needs) -> tuple:
-    N = g.shape[0]
-    C = x.shape[1]
     v_y = c_x = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     x_minus_y = x - y[:, None]
     exp_x_minus_y = torch.exp(x_minus_y)
     if needs.x:
@@ -224,21 +133,8 @@ def _behind(v_x, g, x, y, needs) -> tuple:
     return (v_y, c_x, c_y)
 
 
-_pair = _runtime.Pair("logsumexp", logsumexp_forward, (_forward, _backward, _behind))
+logsumexp_jvp = _pair.jvp()
+logsumexp_double_backward = _pair.double_backward(LogsumexpSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if C == 0:
-        raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    return dtype, N_dims, x
+_pair.complete()

@@ -147,7 +147,19 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("lstm_cell")
+_pair = _runtime.Pair("lstm_cell", """
+    x: *N K
+    h, c, i, f, g, o, shown, to_i, to_f, to_g, to_o, cell, hidden: *N H
+    weight_ih: P K
+    weight_hh: P H
+    bias_ih, bias_hh: P = 0
+    y, g_2: State *N H
+    pre: *N P
+    gates: *N Gate H
+    State = 2
+    Gate = 4
+    P == Gate * H: gates splits P into Gate x H, but P is not Gate * H
+""")
 
 
 def lstm_cell(
@@ -159,14 +171,7 @@ def lstm_cell(
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
     bias_hh (P,).
     """
-    if _runtime.in_plain_torch():
-        return lstm_cell_forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
-    dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    y = _pair(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-    y = _runtime.restored(y, 1, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
 
 
 class LSTMCellForward(NamedTuple):
@@ -183,30 +188,13 @@ class LSTMCellForward(NamedTuple):
     shown: Tensor  # (*N, H)
 
 
+@_pair.forward
+@_runtime.uncast
 def lstm_cell_forward(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
 ) -> LSTMCellForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,).
-    """
-    dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-    return LSTMCellForward(
-        _runtime.restored(result.y, 1, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.h, 0, N_dims), _runtime.restored(result.c, 0, N_dims),
-        result.weight_ih, result.weight_hh, _runtime.restored(result.i, 0, N_dims),
-        _runtime.restored(result.f, 0, N_dims), _runtime.restored(result.g, 0, N_dims),
-        _runtime.restored(result.o, 0, N_dims), _runtime.restored(result.shown, 0, N_dims),
-    )
-
-
-@_runtime.uncast
-def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward:
+    """The output y, then what the backward needs."""
     State = 2
     N = x.shape[0]
     Gate = 4
@@ -245,59 +233,13 @@ class LSTMCellGradients(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
+@_pair.backward
+@_runtime.uncast
 def lstm_cell_backward(
     dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, i: Tensor,
-    f: Tensor, g: Tensor, o: Tensor, shown: Tensor,
+    f: Tensor, g: Tensor, o: Tensor, shown: Tensor, needs,
 ) -> LSTMCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H),
-    i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
-    """
-    _inputs.fits("dy", dy, "(State, *N, H)", (2, ..., None))
-    dtype = dy.dtype
-    _, *N_dims, H = dy.shape
-    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
-    *_, K = x.shape
-    _inputs.fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("c", c, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
-    P = weight_ih.shape[0]
-    _inputs.fits(
-        "weight_hh",
-        weight_hh,
-        "(P, H) with P as in weight_ih and H as in dy",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("i", i, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("f", f, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("g", g, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("o", o, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits("shown", shown, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _runtime.single(
-        dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
-    )
-    if len(N_dims) != 1:
-        dy, = _runtime.merged(1, -1, dy)
-        x, h, c, i, f, g, o, shown = _runtime.merged(0, -1, x, h, c, i, f, g, o, shown)
-    Gate = 4
-    if P != Gate * H:
-        raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
-            f"{Gate}, H = {H}"
-        )
-    result = _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, _pair.rule.every)
-    return LSTMCellGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dh, 0, N_dims).to(dtype),
-        _runtime.restored(result.dc, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
-        result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
-    )
-
-
-@_runtime.uncast
-def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     N = dy.shape[1]
     Gate = 4
     H = dy.shape[2]
@@ -353,19 +295,13 @@ class LSTMCellAtoms(NamedTuple):
     y: Tensor  # (State, *N, H)
 
 
+@_pair.checked
 @_runtime.uncast
 def lstm_cell_atoms(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
 ) -> LSTMCellAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,).
-    """
-    _, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
+    """Every statement of the mathematics, as it is written."""
     State = 2
     N = x.shape[0]
     Gate = 4
@@ -391,15 +327,7 @@ def lstm_cell_atoms(
     y = x.new_zeros(State, N, H)
     y = _runtime.added_at(y, 0, 0, hidden)
     y = _runtime.added_at(y, 0, 1, cell)
-    return LSTMCellAtoms(
-        _runtime.restored(pre, 0, N_dims), _runtime.restored(gates, 0, N_dims),
-        _runtime.restored(to_i, 0, N_dims), _runtime.restored(to_f, 0, N_dims),
-        _runtime.restored(to_g, 0, N_dims), _runtime.restored(to_o, 0, N_dims),
-        _runtime.restored(i, 0, N_dims), _runtime.restored(f, 0, N_dims),
-        _runtime.restored(g, 0, N_dims), _runtime.restored(o, 0, N_dims),
-        _runtime.restored(cell, 0, N_dims), _runtime.restored(shown, 0, N_dims),
-        _runtime.restored(hidden, 0, N_dims), _runtime.restored(y, 1, N_dims),
-    )
+    return LSTMCellAtoms(pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y)
 
 
 class LSTMCellChain(NamedTuple):
@@ -426,6 +354,7 @@ class LSTMCellChain(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
+@_pair.checked
 @_runtime.uncast
 def lstm_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
@@ -436,44 +365,11 @@ def lstm_cell_chain(
     cell: Tensor | None = None, shown: Tensor | None = None, hidden: Tensor | None = None,
     y: Tensor | None = None,
 ) -> LSTMCellChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H),
-    bias_ih (P,), bias_hh (P,), pre (*N, P), gates (*N, Gate, H), to_i (*N, H), to_f (*N, H), to_g
-    (*N, H), to_o (*N, H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), cell (*N, H), shown (*N, H),
-    hidden (*N, H), y (State, *N, H).
-    """
-    dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    H = h.shape[1]
-    P = weight_ih.shape[0]
-    _inputs.fits("dy", dy, "(State, *N, H)", (2, *N_dims, H), dtype, True)
-    _inputs.fits("pre", pre, "(*N, P)", (*N_dims, P), dtype, True)
-    _inputs.fits("gates", gates, "(*N, Gate, H)", (*N_dims, 4, H), dtype, True)
-    _inputs.fits("to_i", to_i, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("to_f", to_f, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("to_g", to_g, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("to_o", to_o, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("i", i, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("f", f, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("g", g, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("o", o, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("cell", cell, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("shown", shown, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("hidden", hidden, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("y", y, "(State, *N, H)", (2, *N_dims, H), dtype, True)
-    dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _runtime.single(
-        dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y,
-    )
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(1, -1, dy, y)
-        pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _runtime.merged(
-            0, -1, pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden,
-        )
-        gates, = _runtime.merged(0, -2, gates)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = dy.shape[1]
     Gate = 4
+    H = dy.shape[2]
+    P = weight_ih.shape[0]
     if bias_ih is None:
         bias_ih = dy.new_full((), 0).expand(P)
     if bias_hh is None:
@@ -503,132 +399,9 @@ def lstm_cell_chain(
     dbias_ih = dpre.sum(0)
     dbias_hh = dpre.sum(0)
     return LSTMCellChain(
-        _runtime.restored(dpre, 0, N_dims), _runtime.restored(dgates, 0, N_dims),
-        _runtime.restored(dto_i, 0, N_dims), _runtime.restored(dto_f, 0, N_dims),
-        _runtime.restored(dto_g, 0, N_dims), _runtime.restored(dto_o, 0, N_dims),
-        _runtime.restored(di, 0, N_dims), _runtime.restored(df, 0, N_dims),
-        _runtime.restored(dg, 0, N_dims), _runtime.restored(do, 0, N_dims),
-        _runtime.restored(dcell, 0, N_dims), _runtime.restored(dshown, 0, N_dims),
-        _runtime.restored(dhidden, 0, N_dims), _runtime.restored(dy, 1, N_dims),
-        _runtime.restored(dx, 0, N_dims), _runtime.restored(dh, 0, N_dims),
-        _runtime.restored(dc, 0, N_dims), dweight_ih, dweight_hh, dbias_ih, dbias_hh,
+        dpre, dgates, dto_i, dto_f, dto_g, dto_o, di, df, dg, do, dcell, dshown, dhidden, dy, dx,
+        dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh,
     )
-
-
-def lstm_cell_jvp(
-    v_x: Tensor, v_h: Tensor, v_c: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor,
-    v_bias_ih: Tensor, v_bias_hh: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor,
-    weight_hh: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor, shown: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, K), v_h (*N, H), v_c (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih
-    (P,), v_bias_hh (P,), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), i
-    (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
-    *_, H = v_h.shape
-    _inputs.fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
-    P = v_weight_ih.shape[0]
-    _inputs.fits(
-        "v_weight_hh",
-        v_weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(P, K) with P as in v_weight_ih and K as in v_x",
-        (P, K),
-        dtype, True,
-    )
-    _inputs.fits(
-        "weight_hh",
-        weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "shown",
-        shown,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    (
-        v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown,
-    ) = _runtime.single(
-        v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown,
-    )
-    if len(N_dims) != 1:
-        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _runtime.merged(
-            0, -1, v_x, v_h, v_c, x, h, c, i, f, g, o, shown,
-        )
-    Gate = 4
-    if P != Gate * H:
-        raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
-            f"{Gate}, H = {H}"
-        )
-    State = 2
-    N = v_x.shape[0]
-    Gate = 4
-    H = v_h.shape[1]
-    dg_pre = torch.addmm(
-        torch.addmm(
-            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
-            x, v_weight_ih.mT,
-        ),
-        v_x, weight_ih.mT,
-    )
-    sum_dg_pre_g_gates_term_5 = (
-        dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-            torch.nn.functional.one_hot(
-                v_x.new_tensor(1, dtype=torch.long),
-                Gate,
-            ).to(v_x.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
-            i[:, None],
-            torch.addcmul(
-                torch.nn.functional.one_hot(
-                    v_x.new_tensor(2, dtype=torch.long),
-                    Gate,
-                ).to(v_x.dtype)[:, None] * (1 - g[:, None] ** 2),
-                torch.nn.functional.one_hot(
-                    v_x.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(v_x.dtype)[:, None] * g[:, None],
-                1 - i[:, None],
-            ),
-        )
-    ).sum(1)
-    sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    dg_shown = torch.addcmul(
-        torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
-        sum_dg_pre * shown,
-        1 - o,
-    )
-    v_y = v_x.new_zeros(State, N, H)
-    v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-    v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
-    return _runtime.restored(v_y, 1, N_dims).to(dtype)
 
 
 class LSTMCellSecond(NamedTuple):
@@ -642,107 +415,7 @@ class LSTMCellSecond(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-def lstm_cell_double_backward(
-    v_x: Tensor, v_h: Tensor, v_c: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor,
-    v_bias_ih: Tensor, v_bias_hh: Tensor, g_2: Tensor, x: Tensor, h: Tensor, c: Tensor,
-    weight_ih: Tensor, weight_hh: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor, shown: Tensor,
-) -> LSTMCellSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, K), v_h (*N, H), v_c (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih
-    (P,), v_bias_hh (P,), g_2 (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K),
-    weight_hh (P, H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
-    *_, H = v_h.shape
-    _inputs.fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
-    P = v_weight_ih.shape[0]
-    _inputs.fits(
-        "v_weight_hh",
-        v_weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
-    _inputs.fits(
-        "g_2",
-        g_2,
-        "(State, *N, H) with N as in v_x and H as in v_h",
-        (2, *N_dims, H),
-        dtype, True,
-    )
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(P, K) with P as in v_weight_ih and K as in v_x",
-        (P, K),
-        dtype, True,
-    )
-    _inputs.fits(
-        "weight_hh",
-        weight_hh,
-        "(P, H) with P as in v_weight_ih and H as in v_h",
-        (P, H),
-        dtype, True,
-    )
-    _inputs.fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "shown",
-        shown,
-        "(*N, H) with N as in v_x and H as in v_h",
-        (*N_dims, H),
-        dtype, True,
-    )
-    (
-        v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown,
-    ) = _runtime.single(
-        v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown,
-    )
-    if len(N_dims) != 1:
-        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _runtime.merged(
-            0, -1, v_x, v_h, v_c, x, h, c, i, f, g, o, shown,
-        )
-        g_2, = _runtime.merged(1, -1, g_2)
-    Gate = 4
-    if P != Gate * H:
-        raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
-            f"{Gate}, H = {H}"
-        )
-    v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown = _behind(
-        v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown, _pair.rule.every_behind,
-    )
-    dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
-        None, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
-        _pair.rule.every,
-    )
-    dx = dx + c_x
-    dh = dh + c_h
-    dc = dc + c_c
-    dweight_ih = dweight_ih + c_weight_ih
-    dweight_hh = dweight_hh + c_weight_hh
-    return LSTMCellSecond(
-        _runtime.restored(v_y, 1, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-        _runtime.restored(dh, 0, N_dims).to(dtype), _runtime.restored(dc, 0, N_dims).to(dtype),
-        dweight_ih.to(dtype), dweight_hh.to(dtype), dbias_ih.to(dtype), dbias_hh.to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(
     v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
@@ -750,67 +423,9 @@ def _behind(
 ) -> tuple:
     State = 2
     N = g_2.shape[1]
-    K = x.shape[1]
     Gate = 4
     H = g_2.shape[2]
-    P = weight_ih.shape[0]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
-    if (
-        needs.g_2
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_x is None:
-            v_x = g_2.new_full((), 0).expand(N, K)
-    if (
-        needs.g_2
-        or needs.weight_hh
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_h is None:
-            v_h = g_2.new_full((), 0).expand(N, H)
-    if needs.g_2 or needs.f or needs.o or needs.shown:
-        if v_c is None:
-            v_c = g_2.new_full((), 0).expand(N, H)
-    if (
-        needs.g_2
-        or needs.x
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_weight_ih is None:
-            v_weight_ih = g_2.new_full((), 0).expand(P, K)
-    if (
-        needs.g_2
-        or needs.h
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_weight_hh is None:
-            v_weight_hh = g_2.new_full((), 0).expand(P, H)
-    if needs.g_2 or needs.c or needs.i or needs.f or needs.g or needs.o or needs.shown:
-        if v_bias_ih is None:
-            v_bias_ih = g_2.new_full((), 0).expand(P)
-        if v_bias_hh is None:
-            v_bias_hh = g_2.new_full((), 0).expand(P)
     if (
         needs.h
         or needs.x
@@ -956,6 +571,7 @@ def _behind(
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(
     c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
@@ -965,26 +581,6 @@ def _pullback(
     Gate = 4
     H = h.shape[1]
     dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    if c_y is None:
-        c_y = x.new_full((), 0).expand(State, N, H)
-    if (
-        needs.x
-        or needs.h
-        or needs.weight_ih
-        or needs.weight_hh
-        or needs.bias_ih
-        or needs.bias_hh
-    ):
-        if c_i is None:
-            c_i = x.new_full((), 0).expand(N, H)
-        if c_f is None:
-            c_f = x.new_full((), 0).expand(N, H)
-        if c_g is None:
-            c_g = x.new_full((), 0).expand(N, H)
-        if c_o is None:
-            c_o = x.new_full((), 0).expand(N, H)
-    if c_shown is None:
-        c_shown = x.new_full((), 0).expand(N, H)
     sum_c_y = c_y.select(0, 0)
     dcell = (
         c_y.select(0, 1)
@@ -1033,10 +629,17 @@ def _pullback(
     return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
-def _takes_plain(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> bool:
-    return bias_ih is None and bias_hh is None
+lstm_cell_jvp = _pair.jvp()
+lstm_cell_double_backward = _pair.double_backward(LSTMCellSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda x, h, c, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None and bias_hh is None,
+)
+
+
+@_plain.forward
 @_runtime.uncast
 def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     State = 2
@@ -1062,6 +665,7 @@ def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     return (y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
+@_plain.backward
 @_runtime.uncast
 def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
     N = dy.shape[1]
@@ -1091,6 +695,7 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     return (dx, dh, dc, dweight_ih, dweight_hh)
 
 
+@_plain.behind
 @_runtime.uncast
 def _plain_behind(
     v_x, v_h, v_c, v_weight_ih, v_weight_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
@@ -1098,62 +703,9 @@ def _plain_behind(
 ) -> tuple:
     State = 2
     N = g_2.shape[1]
-    K = x.shape[1]
     Gate = 4
     H = g_2.shape[2]
-    P = weight_ih.shape[0]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
-    if (
-        needs.g_2
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_x is None:
-            v_x = g_2.new_full((), 0).expand(N, K)
-    if (
-        needs.g_2
-        or needs.weight_hh
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_h is None:
-            v_h = g_2.new_full((), 0).expand(N, H)
-    if needs.g_2 or needs.f or needs.o or needs.shown:
-        if v_c is None:
-            v_c = g_2.new_full((), 0).expand(N, H)
-    if (
-        needs.g_2
-        or needs.x
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_weight_ih is None:
-            v_weight_ih = g_2.new_full((), 0).expand(P, K)
-    if (
-        needs.g_2
-        or needs.h
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        if v_weight_hh is None:
-            v_weight_hh = g_2.new_full((), 0).expand(P, H)
     if (
         needs.h
         or needs.x
@@ -1293,6 +845,7 @@ def _plain_behind(
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
+@_plain.pullback
 @_runtime.uncast
 def _plain_pullback(
     c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
@@ -1302,19 +855,6 @@ def _plain_pullback(
     Gate = 4
     H = h.shape[1]
     dx = dh = dc = dweight_ih = dweight_hh = None
-    if c_y is None:
-        c_y = x.new_full((), 0).expand(State, N, H)
-    if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
-        if c_i is None:
-            c_i = x.new_full((), 0).expand(N, H)
-        if c_f is None:
-            c_f = x.new_full((), 0).expand(N, H)
-        if c_g is None:
-            c_g = x.new_full((), 0).expand(N, H)
-        if c_o is None:
-            c_o = x.new_full((), 0).expand(N, H)
-    if c_shown is None:
-        c_shown = x.new_full((), 0).expand(N, H)
     sum_c_y = c_y.select(0, 0)
     dcell = (
         c_y.select(0, 1)
@@ -1352,67 +892,4 @@ def _plain_pullback(
     return (dx, dh, dc, dweight_ih, dweight_hh)
 
 
-_pair = _runtime.Pair(
-    "lstm_cell", lstm_cell_forward, (_forward, _backward, _behind, _pullback),
-    optional="bias_ih bias_hh", made="bias_ih bias_hh",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, K)", (..., None))
-    dtype = x.dtype
-    *N_dims, K = x.shape
-    if (
-        not isinstance(h, Tensor)
-        or h.dim() != 1 + len(N_dims)
-        or h.shape[:-1] != (*N_dims,)
-        or h.dtype != dtype
-    ):
-        _inputs.fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
-    *_, H = h.shape
-    if not isinstance(c, Tensor) or c.shape != (*N_dims, H) or c.dtype != dtype:
-        _inputs.fits("c", c, "(*N, H) with N as in x and H as in h", (*N_dims, H), dtype)
-    if (
-        not isinstance(weight_ih, Tensor)
-        or weight_ih.dim() != 2
-        or weight_ih.shape[1] != K
-        or weight_ih.dtype != dtype
-    ):
-        _inputs.fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
-    P = weight_ih.shape[0]
-    if (
-        not isinstance(weight_hh, Tensor)
-        or weight_hh.shape != (P, H)
-        or weight_hh.dtype != dtype
-    ):
-        _inputs.fits(
-            "weight_hh",
-            weight_hh,
-            "(P, H) with P as in weight_ih and H as in h",
-            (P, H),
-            dtype,
-        )
-    if bias_ih is not None:
-        if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
-            _inputs.fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
-    if bias_hh is not None:
-        if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
-            _inputs.fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
-    if dtype in _runtime.HALF:
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _runtime.single(
-            x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
-        )
-    if len(N_dims) != 1:
-        x, h, c = _runtime.merged(0, -1, x, h, c)
-    Gate = 4
-    if P != Gate * H:
-        raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
-            f"{Gate}, H = {H}"
-        )
-    return dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh
+_pair.complete()

@@ -70,7 +70,17 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("masked_attention")
+_pair = _runtime.Pair("masked_attention", """
+    query: *B T E
+    key: *B S E
+    value: *B S F
+    mask: *B T S, constant, broadcast
+    y, g: *B T F
+    probs, scores, counts: *B T S
+    kept, nothing: *B T 1
+    S != 0: exp_scores_chosen_shifted takes a maximum along it, but S is 0
+    scale = E ** -0.5
+""")
 
 
 def masked_attention(
@@ -80,13 +90,7 @@ def masked_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), mask (*B, T, S).
     """
-    _inputs.without_gradient("mask", mask)
-    if _runtime.in_plain_torch():
-        return masked_attention_forward(query, key, value, mask, scale).y.to(query.dtype)
-    dtype, B_dims, query, key, value, mask, scale = _arguments(query, key, value, mask, scale)
-    y = _pair(query, key, value, mask, scale)
-    y = _runtime.restored(y, 0, B_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(query, key, value, mask, scale)
 
 
 class MaskedAttentionForward(NamedTuple):
@@ -98,25 +102,12 @@ class MaskedAttentionForward(NamedTuple):
     scale: float
 
 
+@_pair.forward
+@_runtime.uncast
 def masked_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None = None,
 ) -> MaskedAttentionForward:
-    """The output y, then what the backward needs.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), mask (*B, T, S).
-    """
-    dtype, B_dims, query, key, value, mask, scale = _arguments(query, key, value, mask, scale)
-    result = _forward(query, key, value, mask, scale)
-    return MaskedAttentionForward(
-        _runtime.restored(result.y, 0, B_dims).to(dtype),
-        _runtime.restored(result.query, 0, B_dims), _runtime.restored(result.key, 0, B_dims),
-        _runtime.restored(result.value, 0, B_dims), _runtime.restored(result.probs, 0, B_dims),
-        result.scale,
-    )
-
-
-@_runtime.uncast
-def _forward(query, key, value, mask, scale) -> MaskedAttentionForward:
+    """The output y, then what the backward needs."""
     scores = scale * (query @ key.mT)
     mask_is_not_0 = mask != 0
     scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
@@ -136,60 +127,12 @@ class MaskedAttentionGradients(NamedTuple):
     dvalue: Tensor  # (*B, S, F)
 
 
-def masked_attention_backward(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
-) -> MaskedAttentionGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
-    """
-    _inputs.fits("dy", dy, "(*B, T, F)", (..., None, None))
-    dtype = dy.dtype
-    *B_dims, T, F = dy.shape
-    _inputs.fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
-    *_, _, E = query.shape
-    _inputs.fits(
-        "key",
-        key,
-        "(*B, S, E) with B as in dy and E as in query",
-        (*B_dims, None, E),
-        dtype, True,
-    )
-    *_, S, _ = key.shape
-    _inputs.fits(
-        "value",
-        value,
-        "(*B, S, F) with B, F as in dy and S as in key",
-        (*B_dims, S, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(*B, T, S) with B, T as in dy and S as in key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    dy, query, key, value, probs = _runtime.single(dy, query, key, value, probs)
-    if len(B_dims) != 1:
-        dy, query, key, value, probs = _runtime.merged(0, -2, dy, query, key, value, probs)
-    if S == 0:
-        raise ValueError(
-            f"masked_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    result = _backward(dy, query, key, value, probs, scale, _pair.rule.every)
-    return MaskedAttentionGradients(
-        _runtime.restored(result.dquery, 0, B_dims).to(dtype),
-        _runtime.restored(result.dkey, 0, B_dims).to(dtype),
-        _runtime.restored(result.dvalue, 0, B_dims).to(dtype),
-    )
-
-
+@_pair.backward
 @_runtime.uncast
-def _backward(dy, query, key, value, probs, scale, needs) -> MaskedAttentionGradients:
+def masked_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float, needs,
+) -> MaskedAttentionGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dquery = dkey = dvalue = None
     if needs.query or needs.key:
         dprobs = dy @ value.mT
@@ -213,26 +156,19 @@ class MaskedAttentionAtoms(NamedTuple):
     y: Tensor  # (*B, T, F)
 
 
+@_pair.checked
 @_runtime.uncast
 def masked_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None = None,
 ) -> MaskedAttentionAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), mask (*B, T, S).
-    """
-    _, B_dims, query, key, value, mask, scale = _arguments(query, key, value, mask, scale)
+    """Every statement of the mathematics, as it is written."""
     scores = scale * (query @ key.mT)
     counts = torch.where(mask != 0, torch.exp(scores), 0)
     kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)
     nothing = (kept == 0).to(query.dtype)
     probs = counts / (counts.sum(2, keepdim=True) + nothing)
     y = probs @ value
-    return MaskedAttentionAtoms(
-        _runtime.restored(scores, 0, B_dims), _runtime.restored(counts, 0, B_dims),
-        _runtime.restored(kept, 0, B_dims), _runtime.restored(nothing, 0, B_dims),
-        _runtime.restored(probs, 0, B_dims), _runtime.restored(y, 0, B_dims),
-    )
+    return MaskedAttentionAtoms(scores, counts, kept, nothing, probs, y)
 
 
 class MaskedAttentionChain(NamedTuple):
@@ -247,37 +183,16 @@ class MaskedAttentionChain(NamedTuple):
     dvalue: Tensor  # (*B, S, F)
 
 
+@_pair.checked
 @_runtime.uncast
 def masked_attention_chain(
     dy: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scores: Tensor,
     counts: Tensor, kept: Tensor, nothing: Tensor, probs: Tensor, y: Tensor,
     scale: float | None = None,
 ) -> MaskedAttentionChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), mask (*B, T, S),
-    scores (*B, T, S), counts (*B, T, S), kept (*B, T, 1), nothing (*B, T, 1), probs (*B, T, S), y
-    (*B, T, F).
-    """
-    dtype, B_dims, query, key, value, _, scale = _arguments(query, key, value, mask, scale)
-    T = query.shape[1]
-    S = key.shape[1]
-    F = value.shape[2]
-    _inputs.fits("dy", dy, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    _inputs.fits("scores", scores, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("counts", counts, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("kept", kept, "(*B, T, 1)", (*B_dims, T, 1), dtype, True)
-    _inputs.fits("nothing", nothing, "(*B, T, 1)", (*B_dims, T, 1), dtype, True)
-    _inputs.fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
-    _inputs.fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    dy, scores, counts, kept, nothing, probs, y = _runtime.single(
-        dy, scores, counts, kept, nothing, probs, y,
-    )
-    if len(B_dims) != 1:
-        dy, scores, counts, kept, nothing, probs, y = _runtime.merged(
-            0, -2, dy, scores, counts, kept, nothing, probs, y,
-        )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     B = dy.shape[0]
+    T = dy.shape[1]
     dprobs = dy @ value.mT
     dnothing = (-dprobs * probs / (counts.sum(2, keepdim=True) + nothing)).sum(2, keepdim=True)
     dkept = dy.new_zeros(B, T, 1)
@@ -289,90 +204,7 @@ def masked_attention_chain(
     dquery = scale * (dscores @ key)
     dkey = scale * (dscores.mT @ query)
     dvalue = probs.mT @ dy
-    return MaskedAttentionChain(
-        _runtime.restored(dscores, 0, B_dims), _runtime.restored(dcounts, 0, B_dims),
-        _runtime.restored(dkept, 0, B_dims), _runtime.restored(dnothing, 0, B_dims),
-        _runtime.restored(dprobs, 0, B_dims), _runtime.restored(dy, 0, B_dims),
-        _runtime.restored(dquery, 0, B_dims), _runtime.restored(dkey, 0, B_dims),
-        _runtime.restored(dvalue, 0, B_dims),
-    )
-
-
-def masked_attention_jvp(
-    v_query: Tensor, v_key: Tensor, v_value: Tensor, query: Tensor, key: Tensor, value: Tensor,
-    probs: Tensor, scale: float,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), query (*B, T, E), key (*B, S,
-    E), value (*B, S, F), probs (*B, T, S).
-    """
-    _inputs.fits("v_query", v_query, "(*B, T, E)", (..., None, None))
-    dtype = v_query.dtype
-    *B_dims, T, E = v_query.shape
-    _inputs.fits(
-        "v_key",
-        v_key,
-        "(*B, S, E) with B, E as in v_query",
-        (*B_dims, None, E),
-        dtype, True,
-    )
-    *_, S, _ = v_key.shape
-    _inputs.fits(
-        "v_value",
-        v_value,
-        "(*B, S, F) with B as in v_query and S as in v_key",
-        (*B_dims, S, None),
-        dtype, True,
-    )
-    *_, _, F = v_value.shape
-    _inputs.fits(
-        "query",
-        query,
-        "(*B, T, E) with B, T, E as in v_query",
-        (*B_dims, T, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "key",
-        key,
-        "(*B, S, E) with B, E as in v_query and S as in v_key",
-        (*B_dims, S, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "value",
-        value,
-        "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
-        (*B_dims, S, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(*B, T, S) with B, T as in v_query and S as in v_key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    v_query, v_key, v_value, query, key, value, probs = _runtime.single(
-        v_query, v_key, v_value, query, key, value, probs,
-    )
-    if len(B_dims) != 1:
-        v_query, v_key, v_value, query, key, value, probs = _runtime.merged(
-            0, -2, v_query, v_key, v_value, query, key, value, probs,
-        )
-    if S == 0:
-        raise ValueError(
-            f"masked_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    dg_scores = scale * torch.baddbmm(v_query @ key.mT, query, v_key.mT)
-    sum_dg_scores_probs = (dg_scores * probs).sum(2, keepdim=True)
-    dg_probs = probs * (dg_scores - sum_dg_scores_probs)
-    v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    return _runtime.restored(v_y, 0, B_dims).to(dtype)
+    return MaskedAttentionChain(dscores, dcounts, dkept, dnothing, dprobs, dy, dquery, dkey, dvalue)
 
 
 class MaskedAttentionSecond(NamedTuple):
@@ -382,116 +214,10 @@ class MaskedAttentionSecond(NamedTuple):
     dvalue: Tensor  # (*B, S, F)
 
 
-def masked_attention_double_backward(
-    v_query: Tensor, v_key: Tensor, v_value: Tensor, g: Tensor, query: Tensor, key: Tensor,
-    value: Tensor, probs: Tensor, scale: float,
-) -> MaskedAttentionSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), g (*B, T, F), query (*B, T,
-    E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
-    """
-    _inputs.fits("v_query", v_query, "(*B, T, E)", (..., None, None))
-    dtype = v_query.dtype
-    *B_dims, T, E = v_query.shape
-    _inputs.fits(
-        "v_key",
-        v_key,
-        "(*B, S, E) with B, E as in v_query",
-        (*B_dims, None, E),
-        dtype, True,
-    )
-    *_, S, _ = v_key.shape
-    _inputs.fits(
-        "v_value",
-        v_value,
-        "(*B, S, F) with B as in v_query and S as in v_key",
-        (*B_dims, S, None),
-        dtype, True,
-    )
-    *_, _, F = v_value.shape
-    _inputs.fits(
-        "g",
-        g,
-        "(*B, T, F) with B, T as in v_query and F as in v_value",
-        (*B_dims, T, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "query",
-        query,
-        "(*B, T, E) with B, T, E as in v_query",
-        (*B_dims, T, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "key",
-        key,
-        "(*B, S, E) with B, E as in v_query and S as in v_key",
-        (*B_dims, S, E),
-        dtype, True,
-    )
-    _inputs.fits(
-        "value",
-        value,
-        "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
-        (*B_dims, S, F),
-        dtype, True,
-    )
-    _inputs.fits(
-        "probs",
-        probs,
-        "(*B, T, S) with B, T as in v_query and S as in v_key",
-        (*B_dims, T, S),
-        dtype, True,
-    )
-    v_query, v_key, v_value, g, query, key, value, probs = _runtime.single(
-        v_query, v_key, v_value, g, query, key, value, probs,
-    )
-    if len(B_dims) != 1:
-        v_query, v_key, v_value, g, query, key, value, probs = _runtime.merged(
-            0, -2, v_query, v_key, v_value, g, query, key, value, probs,
-        )
-    if S == 0:
-        raise ValueError(
-            f"masked_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    v_y, c_query, c_key, c_value, c_probs = _behind(
-        v_query, v_key, v_value, g, query, key, value, probs, scale, _pair.rule.every_behind,
-    )
-    dquery, dkey, dvalue = _pullback(
-        None, c_probs, query, key, value, probs, scale, _pair.rule.every,
-    )
-    dquery = dquery + c_query
-    dkey = dkey + c_key
-    dvalue = dvalue + c_value
-    return MaskedAttentionSecond(
-        _runtime.restored(v_y, 0, B_dims).to(dtype), _runtime.restored(dquery, 0, B_dims).to(dtype),
-        _runtime.restored(dkey, 0, B_dims).to(dtype),
-        _runtime.restored(dvalue, 0, B_dims).to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) -> tuple:
-    B = g.shape[0]
-    T = g.shape[1]
-    E = query.shape[2]
-    S = key.shape[1]
-    F = g.shape[2]
     v_y = c_value = c_query = c_key = c_probs = None
-    if needs.g or needs.value or needs.key or needs.probs:
-        if v_query is None:
-            v_query = g.new_full((), 0).expand(B, T, E)
-    if needs.g or needs.value or needs.query or needs.probs:
-        if v_key is None:
-            v_key = g.new_full((), 0).expand(B, S, E)
-    if needs.g or needs.probs:
-        if v_value is None:
-            v_value = g.new_full((), 0).expand(B, S, F)
     if needs.query or needs.key or needs.probs:
         g_probs = g @ value.mT
         g_scores_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
@@ -518,18 +244,10 @@ def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) 
     return (v_y, c_query, c_key, c_value, c_probs)
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
-    B = query.shape[0]
-    T = query.shape[1]
-    S = key.shape[1]
-    F = value.shape[2]
     dquery = dkey = dvalue = None
-    if c_y is None:
-        c_y = query.new_full((), 0).expand(B, T, F)
-    if needs.query or needs.key:
-        if c_probs is None:
-            c_probs = query.new_full((), 0).expand(B, T, S)
     if needs.value:
         dvalue = probs.mT @ c_y
     if needs.query or needs.key:
@@ -542,65 +260,8 @@ def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
     return (dquery, dkey, dvalue)
 
 
-_pair = _runtime.Pair(
-    "masked_attention", masked_attention_forward, (_forward, _backward, _behind, _pullback),
-    numbers="scale",
-)
+masked_attention_jvp = _pair.jvp()
+masked_attention_double_backward = _pair.double_backward(MaskedAttentionSecond)
 
 
-def _arguments(query, key, value, mask, scale) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(query, Tensor) or query.dim() < 2 or not query.is_floating_point():
-        _inputs.fits("query", query, "(*B, T, E)", (..., None, None))
-    dtype = query.dtype
-    *B_dims, T, E = query.shape
-    if (
-        not isinstance(key, Tensor)
-        or key.dim() != 2 + len(B_dims)
-        or key.shape[:-2] != (*B_dims,)
-        or key.shape[-1] != E
-        or key.dtype != dtype
-    ):
-        _inputs.fits("key", key, "(*B, S, E) with B, E as in query", (*B_dims, None, E), dtype)
-    *_, S, _ = key.shape
-    if (
-        not isinstance(value, Tensor)
-        or value.dim() != 2 + len(B_dims)
-        or value.shape[:-2] != (*B_dims,)
-        or value.shape[-2] != S
-        or value.dtype != dtype
-    ):
-        _inputs.fits(
-            "value",
-            value,
-            "(*B, S, F) with B as in query and S as in key",
-            (*B_dims, S, None),
-            dtype,
-        )
-    mask = _runtime.spread(mask, (*B_dims, T, S))
-    mask = _inputs.as_number("mask", mask, dtype)
-    if not isinstance(mask, Tensor) or mask.shape != (*B_dims, T, S):
-        _inputs.fits(
-            "mask",
-            mask,
-            "(*B, T, S) with B, T as in query and S as in key",
-            (*B_dims, T, S),
-            mask.dtype,
-        )
-    if dtype in _runtime.HALF:
-        query, key, value = _runtime.single(query, key, value)
-    if len(B_dims) != 1:
-        query, key, value, mask = _runtime.merged(0, -2, query, key, value, mask)
-    if S == 0:
-        raise ValueError(
-            f"masked_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
-            f"where S = {S}"
-        )
-    if scale is None and E == 0:
-        raise ValueError("masked_attention divides a number by E, which is 0")
-    scale = E ** -0.5 if scale is None else scale
-    if not isinstance(scale, (float, int)):
-        scale = _inputs.number("scale", scale)
-    return dtype, B_dims, query, key, value, mask, scale
+_pair.complete()

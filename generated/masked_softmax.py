@@ -48,7 +48,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("masked_softmax")
+_pair = _runtime.Pair("masked_softmax", """
+    x, y, counts, g: *N C
+    mask: *N C, constant
+    kept, nothing: *N 1
+    C != 0: exp_x_chosen_shifted takes a maximum along it, but C is 0
+""")
 
 
 def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
@@ -56,30 +61,16 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
 
     Shapes: x (*N, C), mask (*N, C).
     """
-    _inputs.without_gradient("mask", mask)
-    if _runtime.in_plain_torch():
-        return masked_softmax_forward(x, mask).y.to(x.dtype)
-    dtype, N_dims, x, mask = _arguments(x, mask)
-    y = _pair(x, mask)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, mask)
 
 
 class MaskedSoftmaxForward(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.forward
 def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C), mask (*N, C).
-    """
-    dtype, N_dims, x, mask = _arguments(x, mask)
-    result = _forward(x, mask)
-    return MaskedSoftmaxForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
-
-
-def _forward(x, mask) -> MaskedSoftmaxForward:
+    """The output y, then what the backward needs."""
     mask_is_not_0 = mask != 0
     x_chosen = torch.where(mask_is_not_0, x, -math.inf)
     kept = (mask_is_not_0).to(x.dtype).sum(1, keepdim=True)
@@ -95,28 +86,9 @@ class MaskedSoftmaxGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def masked_softmax_backward(dy: Tensor, y: Tensor) -> MaskedSoftmaxGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, C), y (*N, C).
-    """
-    _inputs.fits("dy", dy, "(*N, C)", (..., None))
-    dtype = dy.dtype
-    *N_dims, C = dy.shape
-    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
-    if C == 0:
-        raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    result = _backward(dy, y, _pair.rule.every)
-    return MaskedSoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, y, needs) -> MaskedSoftmaxGradients:
+@_pair.backward
+def masked_softmax_backward(dy: Tensor, y: Tensor, needs) -> MaskedSoftmaxGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
     return MaskedSoftmaxGradients(dx)
 
@@ -128,20 +100,14 @@ class MaskedSoftmaxAtoms(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.checked
 def masked_softmax_atoms(x: Tensor, mask: Tensor) -> MaskedSoftmaxAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C), mask (*N, C).
-    """
-    _, N_dims, x, mask = _arguments(x, mask)
+    """Every statement of the mathematics, as it is written."""
     counts = torch.where(mask != 0, torch.exp(x), 0)
     kept = (mask != 0).to(x.dtype).sum(1, keepdim=True)
     nothing = (kept == 0).to(x.dtype)
     y = counts / (counts.sum(1, keepdim=True) + nothing)
-    return MaskedSoftmaxAtoms(
-        _runtime.restored(counts, 0, N_dims), _runtime.restored(kept, 0, N_dims),
-        _runtime.restored(nothing, 0, N_dims), _runtime.restored(y, 0, N_dims),
-    )
+    return MaskedSoftmaxAtoms(counts, kept, nothing, y)
 
 
 class MaskedSoftmaxChain(NamedTuple):
@@ -152,24 +118,11 @@ class MaskedSoftmaxChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def masked_softmax_chain(
     dy: Tensor, x: Tensor, mask: Tensor, counts: Tensor, kept: Tensor, nothing: Tensor, y: Tensor,
 ) -> MaskedSoftmaxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, C), x (*N, C), mask (*N, C), counts (*N, C), kept (*N, 1), nothing (*N, 1), y
-    (*N, C).
-    """
-    dtype, N_dims, x, _ = _arguments(x, mask)
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("counts", counts, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("kept", kept, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("nothing", nothing, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, counts, kept, nothing, y = _runtime.single(dy, counts, kept, nothing, y)
-    if len(N_dims) != 1:
-        dy, counts, kept, nothing, y = _runtime.merged(0, -1, dy, counts, kept, nothing, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = dy.shape[0]
     dnothing = (-dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
     dkept = dy.new_zeros(N, 1)
@@ -178,33 +131,7 @@ def masked_softmax_chain(
         - (dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
     )
     dx = dcounts * counts
-    return MaskedSoftmaxChain(
-        _runtime.restored(dcounts, 0, N_dims), _runtime.restored(dkept, 0, N_dims),
-        _runtime.restored(dnothing, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def masked_softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, y = _runtime.single(v_x, y)
-    if len(N_dims) != 1:
-        v_x, y = _runtime.merged(0, -1, v_x, y)
-    if C == 0:
-        raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    v_y = y * (v_x - sum_v_x_y)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
 
 
 class MaskedSoftmaxSecond(NamedTuple):
@@ -212,37 +139,9 @@ class MaskedSoftmaxSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def masked_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> MaskedSoftmaxSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N, C), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, y = _runtime.single(v_x, g, y)
-    if len(N_dims) != 1:
-        v_x, g, y = _runtime.merged(0, -1, v_x, g, y)
-    if C == 0:
-        raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
-    dx, = _backward(c_y, y, _pair.rule.every)
-    return MaskedSoftmaxSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, y, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     v_y = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.y:
         g_x_term = g - (g * y).sum(1, keepdim=True)
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
@@ -253,27 +152,8 @@ def _behind(v_x, g, y, needs) -> tuple:
     return (v_y, c_y)
 
 
-_pair = _runtime.Pair("masked_softmax", masked_softmax_forward, (_forward, _backward, _behind))
+masked_softmax_jvp = _pair.jvp()
+masked_softmax_double_backward = _pair.double_backward(MaskedSoftmaxSecond)
 
 
-def _arguments(x, mask) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    mask = _inputs.as_number("mask", mask, dtype)
-    if not isinstance(mask, Tensor) or mask.shape != (*N_dims, C):
-        _inputs.fits("mask", mask, "(*N, C) with N, C as in x", (*N_dims, C), mask.dtype)
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, mask = _runtime.merged(0, -1, x, mask)
-    if C == 0:
-        raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
-            f"{C}"
-        )
-    return dtype, N_dims, x, mask
+_pair.complete()

@@ -46,7 +46,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("mish")
+_pair = _runtime.Pair("mish", """
+    x, y, smooth, gate, g: *N
+""")
 
 
 def mish(x: Tensor) -> Tensor:
@@ -54,12 +56,7 @@ def mish(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return mish_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class MishForward(NamedTuple):
@@ -67,19 +64,9 @@ class MishForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def mish_forward(x: Tensor) -> MishForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return MishForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(x) -> MishForward:
+    """The output y, then what the backward needs."""
     smooth = torch.nn.functional.softplus(x, threshold=40)
     gate = torch.tanh(smooth)
     y = gate * x
@@ -90,23 +77,9 @@ class MishGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def mish_backward(dy: Tensor, x: Tensor) -> MishGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x, _pair.rule.every)
-    return MishGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, needs) -> MishGradients:
+@_pair.backward
+def mish_backward(dy: Tensor, x: Tensor, needs) -> MishGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     dx = dy * (gate + torch.ops.aten.tanh_backward(torch.sigmoid(x) * x, gate))
     return MishGradients(dx)
@@ -118,19 +91,13 @@ class MishAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def mish_atoms(x: Tensor) -> MishAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     smooth = torch.log(torch.exp(x) + 1)
     gate = torch.tanh(smooth)
     y = gate * x
-    return MishAtoms(
-        _runtime.restored(smooth, 0, N_dims), _runtime.restored(gate, 0, N_dims),
-        _runtime.restored(y, 0, N_dims),
-    )
+    return MishAtoms(smooth, gate, y)
 
 
 class MishChain(NamedTuple):
@@ -140,45 +107,13 @@ class MishChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def mish_chain(dy: Tensor, x: Tensor, smooth: Tensor, gate: Tensor, y: Tensor) -> MishChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), smooth (*N,), gate (*N,), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("smooth", smooth, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("gate", gate, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, smooth, gate, y = _runtime.single(dy, smooth, gate, y)
-    if len(N_dims) != 1:
-        dy, smooth, gate, y = _runtime.merged(0, 0, dy, smooth, gate, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dgate = dy * x
     dsmooth = torch.ops.aten.tanh_backward(dgate, gate)
     dx = dy * gate + dsmooth / (torch.exp(x) + 1) * torch.exp(x)
-    return MishChain(
-        _runtime.restored(dsmooth, 0, N_dims), _runtime.restored(dgate, 0, N_dims),
-        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def mish_jvp(v_x: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    share_x = torch.sigmoid(x)
-    gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
-    g_x_term = 1 - gate ** 2
-    v_y = v_x * torch.addcmul(gate, g_x_term * share_x, x)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return MishChain(dsmooth, dgate, dy, dx)
 
 
 class MishSecond(NamedTuple):
@@ -186,30 +121,9 @@ class MishSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def mish_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> MishSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x, _pair.rule.every_behind)
-    return MishSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_x = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     share_x = torch.sigmoid(x)
     gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     g_x_term = 1 - gate ** 2
@@ -224,19 +138,8 @@ def _behind(v_x, g, x, needs) -> tuple:
     return (v_y, c_x)
 
 
-_pair = _runtime.Pair("mish", mish_forward, (_forward, _backward, _behind))
+mish_jvp = _pair.jvp()
+mish_double_backward = _pair.double_backward(MishSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

@@ -120,7 +120,26 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("mlp")
+_pair = _runtime.Pair("mlp", """
+    contexts: N T -> V
+    labels: N -> V
+    C: V E
+    W1: K H
+    b1, bngain, bnbias: H
+    W2: H V
+    b2: V
+    loss, g: ()
+    embcat: N K
+    inv_std, mean, var: 1 H
+    xhat, h, hprebn, diff, diff2, hpreact: N H
+    probs, logits, norm_logits, counts, logprobs: N V
+    emb: N T E
+    logit_maxes, counts_sum, counts_sum_inv: N 1
+    K == E * T: embcat flattens T x E into K, but K is not E * T
+    N - 1 != 0: var divides by it, but N - 1 is 0
+    V != 0: logit_maxes takes a maximum along it, but V is 0
+    eps > 0: eps must be above 0
+""", late="contexts labels")
 
 
 def mlp(
@@ -132,20 +151,7 @@ def mlp(
     Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
     (H,), bnbias (H,).
     """
-    if _runtime.in_plain_torch():
-        return mlp_forward(
-            contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
-        ).loss.to(C.dtype)
-    dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
-        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
-    )
-    try:
-        loss = _pair(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-    except (IndexError, RuntimeError):
-        _inputs.in_range("contexts", contexts, C.shape[0])
-        _inputs.in_range("labels", labels, C.shape[0])
-        raise
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
 
 
 class MLPForward(NamedTuple):
@@ -162,32 +168,13 @@ class MLPForward(NamedTuple):
     probs: Tensor  # (N, V)
 
 
+@_pair.forward
+@_runtime.uncast
 def mlp_forward(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
     bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
 ) -> MLPForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
-    (H,), bnbias (H,).
-    """
-    dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
-        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
-    )
-    try:
-        result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-    except (IndexError, RuntimeError):
-        _inputs.in_range("contexts", contexts, C.shape[0])
-        _inputs.in_range("labels", labels, C.shape[0])
-        raise
-    return MLPForward(
-        result.loss.to(dtype), result.contexts, result.labels, result.W1, result.W2, result.bngain,
-        result.embcat, result.inv_std, result.xhat, result.h, result.probs,
-    )
-
-
-@_runtime.uncast
-def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPForward:
+    """The output loss, then what the backward needs."""
     N = contexts.shape[0]
     emb = torch.nn.functional.embedding(contexts, C)
     embcat = emb.flatten(1, 2)
@@ -223,54 +210,13 @@ class MLPGradients(NamedTuple):
     dbnbias: Tensor  # (H,)
 
 
+@_pair.backward
+@_runtime.uncast
 def mlp_backward(
     dloss: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor, bngain: Tensor,
-    embcat: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor,
+    embcat: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor, needs,
 ) -> MLPGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N,
-    K), inv_std (1, H), xhat (N, H), h (N, H), probs (N, V).
-    """
-    _inputs.fits("dloss", dloss, "()", ())
-    dtype = dloss.dtype
-    _inputs.fits("W1", W1, "(K, H)", (None, None), dtype, True)
-    K, H = W1.shape
-    _inputs.fits("W2", W2, "(H, V) with H as in W1", (H, None), dtype, True)
-    V = W2.shape[1]
-    _inputs.fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype, True)
-    _inputs.fits("embcat", embcat, "(N, K) with K as in W1", (None, K), dtype, True)
-    N = embcat.shape[0]
-    _inputs.fits("inv_std", inv_std, "(1, H) with H as in W1", (1, H), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
-    _inputs.fits("h", h, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
-    _inputs.fits("probs", probs, "(N, V) with N as in embcat and V as in W2", (N, V), dtype, True)
-    contexts = _inputs.index("contexts", contexts)
-    _inputs.fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
-    dloss, W1, W2, bngain, embcat, inv_std, xhat, h, probs = _runtime.single(
-        dloss, W1, W2, bngain, embcat, inv_std, xhat, h, probs,
-    )
-    if N - 1 == 0:
-        raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
-    if V == 0:
-        raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    _inputs.in_range("contexts", contexts, W2.shape[1])
-    _inputs.in_range("labels", labels, W2.shape[1])
-    result = _backward(
-        dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, _pair.rule.every,
-    )
-    return MLPGradients(
-        result.dC.to(dtype), result.dW1.to(dtype), result.db1.to(dtype), result.dW2.to(dtype),
-        result.db2.to(dtype), result.dbngain.to(dtype), result.dbnbias.to(dtype),
-    )
-
-
-@_runtime.uncast
-def _backward(
-    dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
-) -> MLPGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     N = contexts.shape[0]
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
@@ -336,21 +282,13 @@ class MLPAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
+@_pair.checked
 @_runtime.uncast
 def mlp_atoms(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
     bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
 ) -> MLPAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
-    (H,), bnbias (H,).
-    """
-    _, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
-        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
-    )
-    _inputs.in_range("contexts", contexts, C.shape[0])
-    _inputs.in_range("labels", labels, C.shape[0])
+    """Every statement of the mathematics, as it is written."""
     N = contexts.shape[0]
     if N == 0:
         raise ValueError("mlp_atoms divides a number by N, which is 0")
@@ -410,6 +348,7 @@ class MLPChain(NamedTuple):
     dbnbias: Tensor  # (H,)
 
 
+@_pair.checked
 @_runtime.uncast
 def mlp_chain(
     dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor,
@@ -419,53 +358,12 @@ def mlp_chain(
     counts: Tensor, counts_sum: Tensor, counts_sum_inv: Tensor, probs: Tensor, logprobs: Tensor,
     loss: Tensor, eps: float = 1e-05,
 ) -> MLPChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2
-    (V,), bngain (H,), bnbias (H,), emb (N, T, E), embcat (N, K), hprebn (N, H), mean (1, H), diff
-    (N, H), diff2 (N, H), var (1, H), inv_std (1, H), xhat (N, H), hpreact (N, H), h (N, H), logits
-    (N, V), logit_maxes (N, 1), norm_logits (N, V), counts (N, V), counts_sum (N, 1), counts_sum_inv
-    (N, 1), probs (N, V), logprobs (N, V), loss ().
-    """
-    dtype, contexts, labels, C, W1, _, W2, _, bngain, _, eps = _arguments(
-        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
-    )
-    _inputs.in_range("contexts", contexts, C.shape[0])
-    _inputs.in_range("labels", labels, C.shape[0])
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = contexts.shape[0]
     T = contexts.shape[1]
     V = C.shape[0]
     E = C.shape[1]
-    K = W1.shape[0]
     H = W1.shape[1]
-    _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("emb", emb, "(N, T, E)", (N, T, E), dtype, True)
-    _inputs.fits("embcat", embcat, "(N, K)", (N, K), dtype, True)
-    _inputs.fits("hprebn", hprebn, "(N, H)", (N, H), dtype, True)
-    _inputs.fits("mean", mean, "(1, H)", (1, H), dtype, True)
-    _inputs.fits("diff", diff, "(N, H)", (N, H), dtype, True)
-    _inputs.fits("diff2", diff2, "(N, H)", (N, H), dtype, True)
-    _inputs.fits("var", var, "(1, H)", (1, H), dtype, True)
-    _inputs.fits("inv_std", inv_std, "(1, H)", (1, H), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, H)", (N, H), dtype, True)
-    _inputs.fits("hpreact", hpreact, "(N, H)", (N, H), dtype, True)
-    _inputs.fits("h", h, "(N, H)", (N, H), dtype, True)
-    _inputs.fits("logits", logits, "(N, V)", (N, V), dtype, True)
-    _inputs.fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("norm_logits", norm_logits, "(N, V)", (N, V), dtype, True)
-    _inputs.fits("counts", counts, "(N, V)", (N, V), dtype, True)
-    _inputs.fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("probs", probs, "(N, V)", (N, V), dtype, True)
-    _inputs.fits("logprobs", logprobs, "(N, V)", (N, V), dtype, True)
-    _inputs.fits("loss", loss, "()", (), dtype, True)
-    (
-        dloss, emb, embcat, hprebn, mean, diff, diff2, var, inv_std, xhat, hpreact, h, logits,
-        logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    ) = _runtime.single(
-        dloss, emb, embcat, hprebn, mean, diff, diff2, var, inv_std, xhat, hpreact, h, logits,
-        logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    )
     if N == 0:
         raise ValueError("mlp_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, V)
@@ -511,78 +409,6 @@ def mlp_chain(
     )
 
 
-def mlp_jvp(
-    v_C: Tensor, v_W1: Tensor, v_b1: Tensor, v_W2: Tensor, v_b2: Tensor, v_bngain: Tensor,
-    v_bnbias: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor, bngain: Tensor,
-    embcat: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor,
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_C (V, E), v_W1 (K, H), v_b1 (H,), v_W2 (H, V), v_b2 (V,), v_bngain (H,), v_bnbias
-    (H,), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K), inv_std
-    (1, H), xhat (N, H), h (N, H), probs (N, V).
-    """
-    _inputs.fits("v_C", v_C, "(V, E)", (None, None))
-    dtype = v_C.dtype
-    V, E = v_C.shape
-    _inputs.fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
-    K, H = v_W1.shape
-    _inputs.fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _inputs.fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
-    _inputs.fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
-    _inputs.fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _inputs.fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
-    N = embcat.shape[0]
-    _inputs.fits("inv_std", inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _inputs.fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _inputs.fits("probs", probs, "(N, V) with N as in embcat and V as in v_C", (N, V), dtype, True)
-    contexts = _inputs.index("contexts", contexts)
-    _inputs.fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
-    T = contexts.shape[1]
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
-    (
-        v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, W1, W2, bngain, embcat, inv_std, xhat, h,
-        probs,
-    ) = _runtime.single(
-        v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, W1, W2, bngain, embcat, inv_std, xhat, h,
-        probs,
-    )
-    if K != E * T:
-        raise ValueError(
-            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
-        )
-    if N - 1 == 0:
-        raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
-    if V == 0:
-        raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    _inputs.in_range("contexts", contexts, v_C.shape[0])
-    _inputs.in_range("labels", labels, v_C.shape[0])
-    N = contexts.shape[0]
-    V = v_C.shape[0]
-    dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
-    dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
-    sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
-    sum_dg_hprebn_xhat = (dg_hprebn * xhat).sum(0, keepdim=True)
-    dg_h = torch.ops.aten.tanh_backward(
-        torch.addcmul(
-            torch.addcmul(v_bnbias, bngain * inv_std, dg_hprebn),
-            v_bngain - sum_dg_hprebn_xhat * bngain * inv_std / (N - 1),
-            xhat,
-        )
-        - sum_dg_hprebn * bngain * inv_std / N,
-        h,
-    )
-    dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
-    v_loss = (dg_logits * (probs - torch.nn.functional.one_hot(labels, V).to(v_C.dtype))).sum() / N
-    return v_loss.to(dtype)
-
-
 class MLPSecond(NamedTuple):
     v_loss: Tensor  # ()
     dC: Tensor  # (V, E)
@@ -594,76 +420,7 @@ class MLPSecond(NamedTuple):
     dbnbias: Tensor  # (H,)
 
 
-def mlp_double_backward(
-    v_C: Tensor, v_W1: Tensor, v_b1: Tensor, v_W2: Tensor, v_b2: Tensor, v_bngain: Tensor,
-    v_bnbias: Tensor, g: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor,
-    bngain: Tensor, embcat: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor,
-) -> MLPSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_C (V, E), v_W1 (K, H), v_b1 (H,), v_W2 (H, V), v_b2 (V,), v_bngain (H,), v_bnbias
-    (H,), g (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K),
-    inv_std (1, H), xhat (N, H), h (N, H), probs (N, V).
-    """
-    _inputs.fits("v_C", v_C, "(V, E)", (None, None))
-    dtype = v_C.dtype
-    V, E = v_C.shape
-    _inputs.fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
-    K, H = v_W1.shape
-    _inputs.fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _inputs.fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
-    _inputs.fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
-    _inputs.fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
-    _inputs.fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
-    _inputs.fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
-    N = embcat.shape[0]
-    _inputs.fits("inv_std", inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
-    _inputs.fits("xhat", xhat, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _inputs.fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
-    _inputs.fits("probs", probs, "(N, V) with N as in embcat and V as in v_C", (N, V), dtype, True)
-    contexts = _inputs.index("contexts", contexts)
-    _inputs.fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
-    T = contexts.shape[1]
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
-    (
-        v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, W1, W2, bngain, embcat, inv_std, xhat,
-        h, probs,
-    ) = _runtime.single(
-        v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, W1, W2, bngain, embcat, inv_std, xhat,
-        h, probs,
-    )
-    if K != E * T:
-        raise ValueError(
-            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
-        )
-    if N - 1 == 0:
-        raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
-    if V == 0:
-        raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    _inputs.in_range("contexts", contexts, v_C.shape[0])
-    _inputs.in_range("labels", labels, v_C.shape[0])
-    v_loss, _, _, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs = _behind(
-        v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain,
-        embcat, inv_std, xhat, h, probs, _pair.rule.every_behind,
-    )
-    dC, dW1, db1, dW2, db2, dbngain, dbnbias = _pullback(
-        None, c_embcat, c_inv_std, c_xhat, c_h, c_probs, contexts, labels, W1, W2, bngain, embcat,
-        inv_std, xhat, h, probs, _pair.rule.every,
-    )
-    dW1 = dW1 + c_W1
-    dW2 = dW2 + c_W2
-    dbngain = dbngain + c_bngain
-    return MLPSecond(
-        v_loss.to(dtype), dC.to(dtype), dW1.to(dtype), db1.to(dtype), dW2.to(dtype), db2.to(dtype),
-        dbngain.to(dtype), dbnbias.to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(
     v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain, embcat,
@@ -673,46 +430,7 @@ def _behind(
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
-    K = W1.shape[0]
-    H = W1.shape[1]
     v_loss = c_embcat = c_W1 = c_W2 = c_bngain = c_inv_std = c_xhat = c_h = c_probs = None
-    if (
-        needs.g
-        or needs.W1
-        or needs.W2
-        or needs.bngain
-        or needs.inv_std
-        or needs.xhat
-        or needs.h
-        or needs.probs
-    ):
-        if v_C is None:
-            v_C = g.new_full((), 0).expand(V, E)
-    if (
-        needs.g
-        or needs.embcat
-        or needs.W2
-        or needs.bngain
-        or needs.inv_std
-        or needs.xhat
-        or needs.h
-        or needs.probs
-    ):
-        if v_W1 is None:
-            v_W1 = g.new_full((), 0).expand(K, H)
-    if needs.g or needs.h or needs.probs:
-        if v_W2 is None:
-            v_W2 = g.new_full((), 0).expand(H, V)
-    if needs.g or needs.probs:
-        if v_b2 is None:
-            v_b2 = g.new_full((), 0).expand(V)
-    if needs.g or needs.W2 or needs.xhat or needs.h or needs.probs:
-        if v_bngain is None:
-            v_bngain = g.new_full((), 0).expand(H)
-    if needs.g or needs.W2 or needs.h or needs.probs:
-        if v_bnbias is None:
-            v_bnbias = g.new_full((), 0).expand(H)
     if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat or needs.h:
         g_logits = g / N * probs
         g_logits = _runtime.scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
@@ -802,6 +520,7 @@ def _behind(
     return (v_loss, None, None, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs)
 
 
+@_pair.pullback
 @_runtime.uncast
 def _pullback(
     c_loss, c_embcat, c_inv_std, c_xhat, c_h, c_probs, contexts, labels, W1, W2, bngain, embcat,
@@ -812,26 +531,9 @@ def _pullback(
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
     E = W1.shape[0] // contexts.shape[1]
-    K = W1.shape[0]
     H = W1.shape[1]
     dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
     if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
-        if c_loss is None:
-            c_loss = W1.new_full((), 0)
-    if needs.C:
-        if c_embcat is None:
-            c_embcat = W1.new_full((), 0).expand(N, K)
-    if needs.C or needs.W1:
-        if c_inv_std is None:
-            c_inv_std = W1.new_full((), 0).expand(1, H)
-        if c_xhat is None:
-            c_xhat = W1.new_full((), 0).expand(N, H)
-    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
-        if c_h is None:
-            c_h = W1.new_full((), 0).expand(N, H)
-    if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
-        if c_probs is None:
-            c_probs = W1.new_full((), 0).expand(N, V)
         dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
         dlogits = _runtime.scatter_added(
             dlogits, 1,
@@ -875,49 +577,8 @@ def _pullback(
     return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)
 
 
-_pair = _runtime.Pair("mlp", mlp_forward, (_forward, _backward, _behind, _pullback), numbers="eps")
+mlp_jvp = _pair.jvp()
+mlp_double_backward = _pair.double_backward(MLPSecond)
 
 
-def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(C, Tensor) or C.dim() != 2 or not C.is_floating_point():
-        _inputs.fits("C", C, "(V, E)", (None, None))
-    dtype = C.dtype
-    V, E = C.shape
-    if not isinstance(W1, Tensor) or W1.dim() != 2 or W1.dtype != dtype:
-        _inputs.fits("W1", W1, "(K, H)", (None, None), dtype)
-    K, H = W1.shape
-    if not isinstance(b1, Tensor) or b1.shape != (H,) or b1.dtype != dtype:
-        _inputs.fits("b1", b1, "(H,) with H as in W1", (H,), dtype)
-    if not isinstance(W2, Tensor) or W2.shape != (H, V) or W2.dtype != dtype:
-        _inputs.fits("W2", W2, "(H, V) with H as in W1 and V as in C", (H, V), dtype)
-    if not isinstance(b2, Tensor) or b2.shape != (V,) or b2.dtype != dtype:
-        _inputs.fits("b2", b2, "(V,) with V as in C", (V,), dtype, wide=True)
-    if not isinstance(bngain, Tensor) or bngain.shape != (H,) or bngain.dtype != dtype:
-        _inputs.fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype)
-    if not isinstance(bnbias, Tensor) or bnbias.shape != (H,) or bnbias.dtype != dtype:
-        _inputs.fits("bnbias", bnbias, "(H,) with H as in W1", (H,), dtype)
-    contexts = _inputs.index("contexts", contexts)
-    if not isinstance(contexts, Tensor) or contexts.dim() != 2:
-        _inputs.fits("contexts", contexts, "(N, T)", (None, None), torch.int64)
-    N, T = contexts.shape
-    labels = _inputs.index("labels", labels)
-    if not isinstance(labels, Tensor) or labels.shape != (N,):
-        _inputs.fits("labels", labels, "(N,) with N as in contexts", (N,), torch.int64)
-    if dtype in _runtime.HALF:
-        C, W1, b1, W2, b2, bngain, bnbias = _runtime.single(C, W1, b1, W2, b2, bngain, bnbias)
-    if K != E * T:
-        raise ValueError(
-            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
-        )
-    if N - 1 == 0:
-        raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
-    if V == 0:
-        raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"mlp: eps must be above 0, got {eps}")
-    return dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps
+_pair.complete()

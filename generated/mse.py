@@ -55,7 +55,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("mse")
+_pair = _runtime.Pair("mse", """
+    x, target, error, losses: *N
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+""")
 
 
 def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -63,13 +67,7 @@ def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    if _runtime.in_plain_torch():
-        return mse_forward(x, target, reduction).loss.to(x.dtype)
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    loss = _pair(x, target, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, reduction)
 
 
 class MSEForward(NamedTuple):
@@ -79,23 +77,9 @@ class MSEForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def mse_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> MSEForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    dtype, N_dims, x, target, reduction = _arguments(x, target, reduction)
-    result = _forward(x, target, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return MSEForward(
-        loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.reduction,
-    )
-
-
-def _forward(x, target, reduction) -> MSEForward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x.shape[0]
     error = x - target
@@ -114,38 +98,11 @@ class MSEGradients(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean") -> MSEGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
-    *N_dims, = x.shape
-    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    dloss, x, target = _runtime.single(dloss, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, x, target = _runtime.merged(0, 0, dloss, x, target)
-    else:
-        if len(N_dims) != 1:
-            x, target = _runtime.merged(0, 0, x, target)
-    result = _backward(dloss, x, target, reduction, _pair.rule.every)
-    return MSEGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, x, target, reduction, needs) -> MSEGradients:
+@_pair.backward
+def mse_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
+) -> MSEGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = x.shape[0]
     dtarget = None
@@ -164,12 +121,9 @@ class MSEAtoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def mse_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> MSEAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    _, N_dims, x, target, reduction = _arguments(x, target, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
@@ -182,9 +136,7 @@ def mse_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> MSEAtoms:
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return MSEAtoms(_runtime.restored(error, 0, N_dims), _runtime.restored(losses, 0, N_dims), loss)
+    return MSEAtoms(error, losses, loss)
 
 
 class MSEChain(NamedTuple):
@@ -195,33 +147,12 @@ class MSEChain(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.checked
 def mse_chain(
     dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, losses: Tensor, loss: Tensor,
     reduction: str = "mean",
 ) -> MSEChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,), error (*N,), losses (*N,), loss (),
-    (*N,) for "none".
-    """
-    dtype, N_dims, x, _, reduction = _arguments(x, target, reduction)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("error", error, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, error, losses, loss = _runtime.single(dloss, error, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, error, losses, loss = _runtime.merged(0, 0, dloss, error, losses, loss)
-    else:
-        if len(N_dims) != 1:
-            error, losses = _runtime.merged(0, 0, error, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -235,42 +166,7 @@ def mse_chain(
     derror = dlosses * (2 * error)
     dx = derror
     dtarget = -derror
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return MSEChain(
-        _runtime.restored(derror, 0, N_dims), _runtime.restored(dlosses, 0, N_dims), dloss,
-        _runtime.restored(dx, 0, N_dims), _runtime.restored(dtarget, 0, N_dims),
-    )
-
-
-def mse_jvp(
-    v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), v_target (*N,), x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, x, target = _runtime.single(v_x, v_target, x, target)
-    if len(N_dims) != 1:
-        v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if reduction == "none":
-        dg_x_whole = torch.add(2 * v_x, v_target, alpha=-2)
-        v_loss = dg_x_whole * (x - target)
-    elif reduction == "sum":
-        v_loss = 2 * ((x - target) * (v_x - v_target)).sum()
-    else:
-        N = x.shape[0]
-        v_loss = 2 * ((x - target) * (v_x - v_target)).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return MSEChain(derror, dlosses, dloss, dx, dtarget)
 
 
 class MSESecond(NamedTuple):
@@ -279,47 +175,10 @@ class MSESecond(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def mse_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, reduction: str = "mean",
-) -> MSESecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), v_target (*N,), g (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    else:
-        if len(N_dims) != 1:
-            v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, reduction, _pair.rule.every_behind)
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return MSESecond(
-        v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-        _runtime.restored(c_target, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     N = x.shape[0]
     v_loss = c_x = c_target = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N)
     if reduction == "none":
         dg_x_whole = torch.add(2 * v_x, v_target, alpha=-2)
     else:
@@ -343,22 +202,8 @@ def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     return (v_loss, c_x, c_target)
 
 
-_pair = _runtime.Pair("mse", mse_forward, (_forward, _backward, _behind), numbers="reduction")
+mse_jvp = _pair.jvp()
+mse_double_backward = _pair.double_backward(MSESecond)
 
 
-def _arguments(x, target, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(N_dims) != 1:
-        x, target = _runtime.merged(0, 0, x, target)
-    return dtype, N_dims, x, target, reduction
+_pair.complete()

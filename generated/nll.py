@@ -82,7 +82,15 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("nll")
+_pair = _runtime.Pair("nll", """
+    logprobs: N C *S
+    labels: N *S -> C, ignored
+    weight: C = 1, constant
+    loss, g: N *S for none; () for sum mean
+    labels_kept, losses, counted: N *S
+    counted_sum_2: () for mean
+    reduction: none | sum | mean
+""")
 
 
 def nll(
@@ -93,18 +101,7 @@ def nll(
 
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
-    _inputs.without_gradient("weight", weight)
-    if _runtime.in_plain_torch():
-        return nll_forward(
-            logprobs, labels, weight, ignore_index, reduction,
-        ).loss.to(logprobs.dtype)
-    dtype, S_dims, logprobs, labels, weight, ignore_index, reduction = _arguments(
-        logprobs, labels, weight, ignore_index, reduction,
-    )
-    loss = _pair(logprobs, labels, weight, ignore_index, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logprobs, labels, weight, ignore_index, reduction)
 
 
 class NLLForward(NamedTuple):
@@ -116,33 +113,16 @@ class NLLForward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def nll_forward(
     logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
     reduction: str = "mean",
 ) -> NLLForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
-    """
-    dtype, S_dims, logprobs, labels, weight, ignore_index, reduction = _arguments(
-        logprobs, labels, weight, ignore_index, reduction,
-    )
-    result = _forward(logprobs, labels, weight, ignore_index, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return NLLForward(
-        loss.to(dtype), _runtime.restored(result.labels, 1, S_dims),
-        _runtime.restored(result.labels_kept, 1, S_dims), result.weight, result.counted_sum_2,
-        result.reduction,
-    )
-
-
-def _forward(logprobs, labels, weight, ignore_index, reduction) -> NLLForward:
+    """The output loss, then what the backward needs."""
     C = logprobs.shape[1]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     if reduction == "none":
         losses = -torch.where(
             labels_kept != 0,
@@ -176,50 +156,12 @@ class NLLGradients(NamedTuple):
     dlogprobs: Tensor  # (N, C, *S)
 
 
+@_pair.backward
 def nll_backward(
     dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    counted_sum_2: Tensor | None, reduction: str = "mean",
+    counted_sum_2: Tensor | None, reduction: str = "mean", needs=None,
 ) -> NLLGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (N, *S) for "none", labels (N, *S), labels_kept (N, *S), weight (C,),
-    counted_sum_2 ().
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S)", (None, ...))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
-    N, *S_dims = labels_kept.shape
-    if reduction == "mean":
-        _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,)", (None,), weight.dtype)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True)
-        dloss, labels_kept = _runtime.single(dloss, labels_kept)
-        if len(S_dims) != 1:
-            dloss, labels, labels_kept = _runtime.merged(1, 0, dloss, labels, labels_kept)
-    elif reduction == "sum":
-        dloss, labels_kept = _runtime.single(dloss, labels_kept)
-        if len(S_dims) != 1:
-            labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    else:
-        dloss, labels_kept, counted_sum_2 = _runtime.single(dloss, labels_kept, counted_sum_2)
-        if len(S_dims) != 1:
-            labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    result = _backward(
-        dloss, labels, labels_kept, weight, counted_sum_2, reduction, _pair.rule.every,
-    )
-    return NLLGradients(_runtime.restored(result.dlogprobs, 2, S_dims).to(dtype))
-
-
-def _backward(dloss, labels, labels_kept, weight, counted_sum_2, reduction, needs) -> NLLGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
@@ -253,21 +195,16 @@ class NLLAtoms(NamedTuple):
     loss: Tensor  # (), (N, *S) for "none"
 
 
+@_pair.checked
 def nll_atoms(
     logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
     reduction: str = "mean",
 ) -> NLLAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
-    """
-    _, S_dims, logprobs, labels, weight, ignore_index, reduction = _arguments(
-        logprobs, labels, weight, ignore_index, reduction,
-    )
+    """Every statement of the mathematics, as it is written."""
     C = logprobs.shape[1]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
     losses = -torch.where(
         labels_kept != 0,
         weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
@@ -280,11 +217,7 @@ def nll_atoms(
         loss = losses.sum()
     else:
         loss = losses.sum() / counted.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 1, S_dims)
-    return NLLAtoms(
-        _runtime.restored(losses, 1, S_dims), _runtime.restored(counted, 1, S_dims), loss,
-    )
+    return NLLAtoms(losses, counted, loss)
 
 
 class NLLChain(NamedTuple):
@@ -294,42 +227,19 @@ class NLLChain(NamedTuple):
     dlogprobs: Tensor  # (N, C, *S)
 
 
+@_pair.checked
 def nll_chain(
     dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
     losses: Tensor | None = None, counted: Tensor | None = None, loss: Tensor | None = None,
     ignore_index: int = -100, reduction: str = "mean",
 ) -> NLLChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (N, *S) for "none", logprobs (N, C, *S), labels (N, *S), weight (C,), losses
-    (N, *S), counted (N, *S), loss (), (N, *S) for "none".
-    """
-    dtype, S_dims, logprobs, labels, weight, ignore_index, reduction = _arguments(
-        logprobs, labels, weight, ignore_index, reduction,
-    )
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = logprobs.shape[0]
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(N, *S)", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    _inputs.fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(N, *S)", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, losses, counted, loss = _runtime.single(dloss, losses, counted, loss)
-    if reduction == "none":
-        if len(S_dims) != 1:
-            dloss, losses, counted, loss = _runtime.merged(1, 0, dloss, losses, counted, loss)
-    else:
-        if len(S_dims) != 1:
-            losses, counted = _runtime.merged(1, 0, losses, counted)
     C = logprobs.shape[1]
     S = logprobs.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, dloss.dtype, C)
+    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
     if reduction == "none":
         dcounted = dloss.new_zeros(N, S)
         dlosses = dloss
@@ -345,68 +255,7 @@ def nll_chain(
         labels.unsqueeze(1),
         (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
     )
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 1, S_dims)
-    return NLLChain(
-        _runtime.restored(dlosses, 1, S_dims), _runtime.restored(dcounted, 1, S_dims), dloss,
-        _runtime.restored(dlogprobs, 2, S_dims),
-    )
-
-
-def nll_jvp(
-    v_logprobs: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    counted_sum_2: Tensor | None, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logprobs (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), counted_sum_2
-    ().
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
-    dtype = v_logprobs.dtype
-    N, C, *S_dims = v_logprobs.shape
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logprobs",
-        (N, *S_dims),
-        dtype, True,
-    )
-    if reduction == "mean":
-        _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
-    if reduction in ("none", "sum"):
-        v_logprobs, labels_kept = _runtime.single(v_logprobs, labels_kept)
-    else:
-        v_logprobs, labels_kept, counted_sum_2 = _runtime.single(v_logprobs, labels_kept, counted_sum_2)
-    if len(S_dims) != 1:
-        v_logprobs, = _runtime.merged(2, 0, v_logprobs)
-        labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    if reduction == "none":
-        v_loss = -torch.where(
-            labels_kept != 0,
-            weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-    elif reduction == "sum":
-        v_loss = -torch.where(
-            labels_kept != 0,
-            weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        ).sum()
-    else:
-        v_loss = -torch.where(
-            labels_kept != 0,
-            weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2,
-            0,
-        ).sum()
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, S_dims)
-    return v_loss.to(dtype)
+    return NLLChain(dlosses, dcounted, dloss, dlogprobs)
 
 
 class NLLSecond(NamedTuple):
@@ -414,74 +263,8 @@ class NLLSecond(NamedTuple):
     dlogprobs: Tensor  # (N, C, *S)
 
 
-def nll_double_backward(
-    v_logprobs: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    counted_sum_2: Tensor | None, reduction: str = "mean",
-) -> NLLSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logprobs (N, C, *S), g (), (N, *S) for "none", labels (N, *S), labels_kept (N, *S),
-    weight (C,), counted_sum_2 ().
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
-    dtype = v_logprobs.dtype
-    N, C, *S_dims = v_logprobs.shape
-    if reduction == "none":
-        _inputs.fits("g", g, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits(
-        "labels_kept",
-        labels_kept,
-        "(N, *S) with N, S as in v_logprobs",
-        (N, *S_dims),
-        dtype, True,
-    )
-    if reduction == "mean":
-        _inputs.fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
-    weight = _inputs.as_number("weight", weight, dtype)
-    _inputs.fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
-    if reduction == "none":
-        v_logprobs, g, labels_kept = _runtime.single(v_logprobs, g, labels_kept)
-        if len(S_dims) != 1:
-            v_logprobs, = _runtime.merged(2, 0, v_logprobs)
-            g, labels, labels_kept = _runtime.merged(1, 0, g, labels, labels_kept)
-    elif reduction == "sum":
-        v_logprobs, g, labels_kept = _runtime.single(v_logprobs, g, labels_kept)
-        if len(S_dims) != 1:
-            v_logprobs, = _runtime.merged(2, 0, v_logprobs)
-            labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    else:
-        v_logprobs, g, labels_kept, counted_sum_2 = _runtime.single(
-            v_logprobs, g, labels_kept, counted_sum_2,
-        )
-        if len(S_dims) != 1:
-            v_logprobs, = _runtime.merged(2, 0, v_logprobs)
-            labels, labels_kept = _runtime.merged(1, 0, labels, labels_kept)
-    v_loss, _, _, _, c_counted_sum_2 = _behind(
-        v_logprobs, g, labels, labels_kept, weight, counted_sum_2, reduction,
-        _pair.rule.every_behind,
-    )
-    dlogprobs, = _pullback(
-        None, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2, reduction,
-        _pair.rule.every,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 1, S_dims)
-    return NLLSecond(v_loss.to(dtype), _runtime.restored(dlogprobs, 2, S_dims).to(dtype))
-
-
+@_pair.behind
 def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, reduction, needs) -> tuple:
-    N = labels.shape[0]
-    C = weight.shape[0]
-    S = labels.shape[1]
-    if reduction == "mean":
-        v_loss = c_counted_sum_2 = None
-    if v_logprobs is None:
-        v_logprobs = g.new_full((), 0).expand(N, C, S)
     if reduction == "none":
         v_loss = -torch.where(
             labels_kept != 0,
@@ -497,6 +280,7 @@ def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, reduction
         ).sum()
         c_counted_sum_2 = None
     else:
+        v_loss = c_counted_sum_2 = None
         labels_kept_is_not_0 = labels_kept != 0
         if needs.g:
             v_loss = -torch.where(
@@ -519,6 +303,7 @@ def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, reduction
     return (v_loss, None, None, None, c_counted_sum_2)
 
 
+@_pair.pullback
 def _pullback(
     c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2, reduction, needs,
 ) -> tuple:
@@ -526,8 +311,6 @@ def _pullback(
     C = weight.shape[0]
     S = labels.shape[1]
     if reduction == "none":
-        if c_loss is None:
-            c_loss = labels_kept.new_full((), 0).expand(N, S)
         dlogprobs = labels_kept.new_zeros(N, C, S)
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
@@ -535,8 +318,6 @@ def _pullback(
             (-torch.where(labels_kept != 0, weight[labels] * c_loss, 0)).unsqueeze(1),
         )
     elif reduction == "sum":
-        if c_loss is None:
-            c_loss = labels_kept.new_full((), 0)
         dlogprobs = labels_kept.new_zeros(N, C, S)
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
@@ -544,8 +325,6 @@ def _pullback(
             (-torch.where(labels_kept != 0, c_loss * weight[labels], 0)).unsqueeze(1),
         )
     else:
-        if c_loss is None:
-            c_loss = counted_sum_2.new_full((), 0)
         dlogprobs = counted_sum_2.new_zeros(N, C, S)
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
@@ -557,10 +336,17 @@ def _pullback(
     return (dlogprobs,)
 
 
-def _takes_plain(logprobs, labels, weight, ignore_index, reduction) -> bool:
-    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
+nll_jvp = _pair.jvp()
+nll_double_backward = _pair.double_backward(NLLSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda logprobs, labels, weight, ignore_index, reduction: weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1]),
+)
+
+
+@_plain.forward
 def _plain_forward(logprobs, labels, reduction) -> tuple:
     if reduction == "mean":
         N = logprobs.shape[0]
@@ -577,6 +363,7 @@ def _plain_forward(logprobs, labels, reduction) -> tuple:
     return (loss, labels, C, reduction)
 
 
+@_plain.backward
 def _plain_backward(dloss, labels, C, reduction, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
@@ -598,11 +385,10 @@ def _plain_backward(dloss, labels, C, reduction, needs) -> tuple:
     return (dlogprobs,)
 
 
+@_plain.behind
 def _plain_behind(v_logprobs, g, labels, C, reduction, needs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
-    if v_logprobs is None:
-        v_logprobs = g.new_full((), 0).expand(N, C, S)
     if reduction == "none":
         v_loss = -v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
     elif reduction == "sum":
@@ -612,44 +398,4 @@ def _plain_behind(v_logprobs, g, labels, C, reduction, needs) -> tuple:
     return (v_loss, None)
 
 
-_pair = _runtime.Pair(
-    "nll", nll_forward, (_forward, _backward, _behind, _pullback),
-    numbers="ignore_index reduction C", made="labels weight",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
-)
-
-
-def _arguments(logprobs, labels, weight, ignore_index, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if (
-        not isinstance(logprobs, Tensor)
-        or logprobs.dim() < 2
-        or not logprobs.is_floating_point()
-    ):
-        _inputs.fits("logprobs", logprobs, "(N, C, *S)", (None, None, ...))
-    dtype = logprobs.dtype
-    N, C, *S_dims = logprobs.shape
-    labels = _inputs.index("labels", labels)
-    if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
-        _inputs.fits(
-            "labels",
-            labels,
-            "(N, *S) with N, S as in logprobs",
-            (N, *S_dims),
-            torch.int64,
-        )
-    if weight is not None:
-        weight = _inputs.as_number("weight", weight, dtype)
-        if not isinstance(weight, Tensor) or weight.shape != (C,):
-            _inputs.fits("weight", weight, "(C,) with C as in logprobs", (C,), weight.dtype)
-    if dtype in _runtime.HALF:
-        logprobs = logprobs.float()
-    if len(S_dims) != 1:
-        logprobs, = _runtime.merged(2, 0, logprobs)
-        labels, = _runtime.merged(1, 0, labels)
-    if not isinstance(ignore_index, int):
-        ignore_index = _inputs.whole("ignore_index", ignore_index)
-    return dtype, S_dims, logprobs, labels, weight, ignore_index, reduction
+_pair.complete()

@@ -43,7 +43,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("relu")
+_pair = _runtime.Pair("relu", """
+    x, y, g: *N
+""", differentiated="atoms")
 
 
 def relu(x: Tensor) -> Tensor:
@@ -51,12 +53,7 @@ def relu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return relu_atoms(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class ReluForward(NamedTuple):
@@ -64,19 +61,9 @@ class ReluForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def relu_forward(x: Tensor) -> ReluForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return ReluForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(x) -> ReluForward:
+    """The output y, then what the backward needs."""
     y = x.clamp(min=0)
     return ReluForward(y, x)
 
@@ -85,23 +72,9 @@ class ReluGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def relu_backward(dy: Tensor, x: Tensor) -> ReluGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x, _pair.rule.every)
-    return ReluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, needs) -> ReluGradients:
+@_pair.backward
+def relu_backward(dy: Tensor, x: Tensor, needs) -> ReluGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.ops.aten.threshold_backward(dy, x, 0)
     return ReluGradients(dx)
 
@@ -110,14 +83,11 @@ class ReluAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def relu_atoms(x: Tensor) -> ReluAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = torch.where(x <= 0, 0, x)
-    return ReluAtoms(_runtime.restored(y, 0, N_dims))
+    return ReluAtoms(y)
 
 
 class ReluChain(NamedTuple):
@@ -125,35 +95,11 @@ class ReluChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def relu_chain(dy: Tensor, x: Tensor, y: Tensor) -> ReluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = torch.where(x <= 0, 0, dy)
-    return ReluChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def relu_jvp(v_x: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    v_y = torch.ops.aten.threshold_backward(v_x, x, 0)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return ReluChain(dy, dx)
 
 
 class ReluSecond(NamedTuple):
@@ -161,44 +107,14 @@ class ReluSecond(NamedTuple):
     dx: None  # (*N,)
 
 
-def relu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> ReluSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, _ = _behind(v_x, g, x, _pair.rule.every_behind)
-    return ReluSecond(_runtime.restored(v_y, 0, N_dims).to(dtype), None)
-
-
+@_pair.behind
 def _behind(v_x, g, x, needs) -> tuple:
-    N = g.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     v_y = torch.ops.aten.threshold_backward(v_x, x, 0)
     return (v_y, None)
 
 
-_pair = _runtime.Pair("relu", relu_atoms, (_forward, _backward, _behind))
+relu_jvp = _pair.jvp()
+relu_double_backward = _pair.double_backward(ReluSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

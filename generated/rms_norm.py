@@ -66,7 +66,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("rms_norm")
+_pair = _runtime.Pair("rms_norm", """
+    x, y, xhat, g: *N C
+    gain: C = 1
+    inv_rms, square: *N 1
+""")
 
 
 def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tensor:
@@ -74,12 +78,7 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
 
     Shapes: x (*N, C), gain (C,).
     """
-    if _runtime.in_plain_torch():
-        return rms_norm_forward(x, gain, eps).y.to(x.dtype)
-    dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
-    y = _pair(x, gain, eps)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, gain, eps)
 
 
 class RMSNormForward(NamedTuple):
@@ -89,20 +88,9 @@ class RMSNormForward(NamedTuple):
     inv_rms: Tensor  # (*N, 1)
 
 
+@_pair.forward
 def rms_norm_forward(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> RMSNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C), gain (C,).
-    """
-    dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
-    result = _forward(x, gain, eps)
-    return RMSNormForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        result.gain, _runtime.restored(result.inv_rms, 0, N_dims),
-    )
-
-
-def _forward(x, gain, eps) -> RMSNormForward:
+    """The output y, then what the backward needs."""
     C = x.shape[1]
     if gain is None:
         gain = x.new_full((), 1).expand(C)
@@ -118,27 +106,11 @@ class RMSNormGradients(NamedTuple):
     dgain: Tensor  # (C,)
 
 
-def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> RMSNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
-    """
-    _inputs.fits("dy", dy, "(*N, C)", (..., None))
-    dtype = dy.dtype
-    *N_dims, C = dy.shape
-    _inputs.fits("x", x, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
-    _inputs.fits("inv_rms", inv_rms, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    dy, x, gain, inv_rms = _runtime.single(dy, x, gain, inv_rms)
-    if len(N_dims) != 1:
-        dy, x, inv_rms = _runtime.merged(0, -1, dy, x, inv_rms)
-    result = _backward(dy, x, gain, inv_rms, _pair.rule.every)
-    return RMSNormGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype), result.dgain.to(dtype),
-    )
-
-
-def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
+@_pair.backward
+def rms_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor, needs,
+) -> RMSNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     C = dy.shape[1]
     dx = dgain = None
     if needs.gain:
@@ -160,12 +132,9 @@ class RMSNormAtoms(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.checked
 def rms_norm_atoms(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> RMSNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C), gain (C,).
-    """
-    _, N_dims, x, gain, eps = _arguments(x, gain, eps)
+    """Every statement of the mathematics, as it is written."""
     C = x.shape[1]
     if C == 0:
         raise ValueError("rms_norm_atoms divides a number by C, which is 0")
@@ -175,10 +144,7 @@ def rms_norm_atoms(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) ->
     inv_rms = (square + eps) ** -0.5
     xhat = inv_rms * x
     y = gain * xhat
-    return RMSNormAtoms(
-        _runtime.restored(square, 0, N_dims), _runtime.restored(inv_rms, 0, N_dims),
-        _runtime.restored(xhat, 0, N_dims), _runtime.restored(y, 0, N_dims),
-    )
+    return RMSNormAtoms(square, inv_rms, xhat, y)
 
 
 class RMSNormChain(NamedTuple):
@@ -190,26 +156,14 @@ class RMSNormChain(NamedTuple):
     dgain: Tensor  # (C,)
 
 
+@_pair.checked
 def rms_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, square: Tensor | None = None,
     inv_rms: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
     eps: float = 1e-05,
 ) -> RMSNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, C), x (*N, C), gain (C,), square (*N, 1), inv_rms (*N, 1), xhat (*N, C), y (*N,
-    C).
-    """
-    dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("square", square, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("inv_rms", inv_rms, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("xhat", xhat, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, square, inv_rms, xhat, y = _runtime.single(dy, square, inv_rms, xhat, y)
-    if len(N_dims) != 1:
-        dy, square, inv_rms, xhat, y = _runtime.merged(0, -1, dy, square, inv_rms, xhat, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    C = dy.shape[1]
     if C == 0:
         raise ValueError("rms_norm_chain divides a number by C, which is 0")
     if gain is None:
@@ -219,36 +173,7 @@ def rms_norm_chain(
     dsquare = dinv_rms * (-0.5 * (square + eps) ** -1.5)
     dx = inv_rms * dxhat + 2 / C * dsquare * x
     dgain = (dy * xhat).sum(0)
-    return RMSNormChain(
-        _runtime.restored(dsquare, 0, N_dims), _runtime.restored(dinv_rms, 0, N_dims),
-        _runtime.restored(dxhat, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims), dgain,
-    )
-
-
-def rms_norm_jvp(v_x: Tensor, v_gain: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), v_gain (C,), x (*N, C), gain (C,), inv_rms (*N, 1).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    v_x, v_gain, x, gain, inv_rms = _runtime.single(v_x, v_gain, x, gain, inv_rms)
-    if len(N_dims) != 1:
-        v_x, x, inv_rms = _runtime.merged(0, -1, v_x, x, inv_rms)
-    C = v_x.shape[1]
-    sum_v_x_x = (v_x * x).sum(1, keepdim=True)
-    v_y = inv_rms * torch.addcmul(
-        gain * v_x,
-        x,
-        torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
-    )
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)
 
 
 class RMSNormSecond(NamedTuple):
@@ -257,43 +182,10 @@ class RMSNormSecond(NamedTuple):
     dgain: Tensor  # (C,)
 
 
-def rms_norm_double_backward(
-    v_x: Tensor, v_gain: Tensor, g: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor,
-) -> RMSNormSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), v_gain (C,), g (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
-    _inputs.fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
-    v_x, v_gain, g, x, gain, inv_rms = _runtime.single(v_x, v_gain, g, x, gain, inv_rms)
-    if len(N_dims) != 1:
-        v_x, g, x, inv_rms = _runtime.merged(0, -1, v_x, g, x, inv_rms)
-    v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms, _pair.rule.every_behind)
-    dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms, _pair.rule.every)
-    dx = dx + c_x
-    dgain = dgain + c_gain
-    return RMSNormSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-        dgain.to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
-    N = g.shape[0]
     C = g.shape[1]
     v_y = c_x = c_gain = c_inv_rms = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
-    if needs.g or needs.x or needs.inv_rms:
-        if v_gain is None:
-            v_gain = g.new_full((), 0).expand(C)
     if needs.x or needs.inv_rms:
         g_xhat = gain * g
         g_x_sum = (g_xhat * x).sum(1, keepdim=True)
@@ -325,15 +217,11 @@ def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
     return (v_y, c_x, c_gain, c_inv_rms)
 
 
+@_pair.pullback
 def _pullback(c_y, c_inv_rms, x, gain, inv_rms, needs) -> tuple:
-    N = x.shape[0]
     C = x.shape[1]
     dx = dgain = None
-    if c_y is None:
-        c_y = x.new_full((), 0).expand(N, C)
     if needs.x:
-        if c_inv_rms is None:
-            c_inv_rms = x.new_full((), 0).expand(N, 1)
         dx = inv_rms * torch.addcmul(
             gain * c_y,
             inv_rms ** 2 * (c_inv_rms + (gain * c_y * x).sum(1, keepdim=True)) / C,
@@ -344,10 +232,15 @@ def _pullback(c_y, c_inv_rms, x, gain, inv_rms, needs) -> tuple:
     return (dx, dgain)
 
 
-def _takes_plain(x, gain, eps) -> bool:
-    return gain is None
+rms_norm_jvp = _pair.jvp()
+rms_norm_double_backward = _pair.double_backward(RMSNormSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(lambda x, gain, eps: gain is None)
+
+
+@_plain.forward
 def _plain_forward(x, eps) -> tuple:
     C = x.shape[1]
     square = (x ** 2).sum(1, keepdim=True) / C
@@ -357,18 +250,17 @@ def _plain_forward(x, eps) -> tuple:
     return (y, inv_rms)
 
 
+@_plain.backward
 def _plain_backward(dy, inv_rms, y, needs) -> tuple:
     C = dy.shape[1]
     dx = inv_rms * torch.addcmul(dy, (dy * y).sum(1, keepdim=True) / C, y, value=-1)
     return (dx,)
 
 
+@_plain.behind
 def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
-    N = g.shape[0]
     C = g.shape[1]
     v_y = c_inv_rms = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.inv_rms or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
     if needs.g or needs.y:
@@ -382,13 +274,9 @@ def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
     return (v_y, c_inv_rms, c_y)
 
 
+@_plain.pullback
 def _plain_pullback(c_y, c_inv_rms, inv_rms, y, needs) -> tuple:
-    N = inv_rms.shape[0]
     C = y.shape[1]
-    if c_y is None:
-        c_y = inv_rms.new_full((), 0).expand(N, C)
-    if c_inv_rms is None:
-        c_inv_rms = inv_rms.new_full((), 0).expand(N, 1)
     dx = inv_rms * torch.addcmul(
         c_y,
         torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_rms, inv_rms) / C,
@@ -397,28 +285,4 @@ def _plain_pullback(c_y, c_inv_rms, inv_rms, y, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "rms_norm", rms_norm_forward, (_forward, _backward, _behind, _pullback), numbers="eps",
-    optional="gain", made="gain",
-    plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind, _plain_pullback)),
-)
-
-
-def _arguments(x, gain, eps) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if gain is not None:
-        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
-            _inputs.fits("gain", gain, "(C,) with C as in x", (C,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        x, gain = _runtime.single(x, gain)
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if not isinstance(eps, (float, int)):
-        eps = _inputs.number("eps", eps)
-    return dtype, N_dims, x, gain, eps
+_pair.complete()

@@ -72,7 +72,13 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("rnn_cell")
+_pair = _runtime.Pair("rnn_cell", """
+    x: *N K
+    h, y, pre, g: *N H
+    weight_ih: H K
+    weight_hh: H H
+    bias_ih, bias_hh: H = 0
+""")
 
 
 def rnn_cell(
@@ -83,14 +89,7 @@ def rnn_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
-    if _runtime.in_plain_torch():
-        return rnn_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
-    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    y = _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
 
 
 class RNNCellForward(NamedTuple):
@@ -101,26 +100,13 @@ class RNNCellForward(NamedTuple):
     weight_hh: Tensor  # (H, H)
 
 
+@_pair.forward
+@_runtime.uncast
 def rnn_cell_forward(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> RNNCellForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
-    """
-    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    return RNNCellForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
-    )
-
-
-@_runtime.uncast
-def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
+    """The output y, then what the backward needs."""
     H = h.shape[1]
     if bias_ih is None:
         bias_ih = x.new_full((), 0).expand(H)
@@ -140,41 +126,12 @@ class RNNCellGradients(NamedTuple):
     dbias_hh: Tensor  # (H,)
 
 
-def rnn_cell_backward(
-    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
-) -> RNNCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
-    """
-    _inputs.fits("dy", dy, "(*N, H)", (..., None))
-    dtype = dy.dtype
-    *N_dims, H = dy.shape
-    _inputs.fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
-    *_, K = x.shape
-    _inputs.fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(H, K) with H as in dy and K as in x",
-        (H, K),
-        dtype, True,
-    )
-    _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in dy", (H, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    dy, x, h, weight_ih, weight_hh, y = _runtime.single(dy, x, h, weight_ih, weight_hh, y)
-    if len(N_dims) != 1:
-        dy, x, h, y = _runtime.merged(0, -1, dy, x, h, y)
-    result = _backward(dy, x, h, weight_ih, weight_hh, y, _pair.rule.every)
-    return RNNCellGradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dh, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
-        result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
-    )
-
-
+@_pair.backward
 @_runtime.uncast
-def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
+def rnn_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor, needs,
+) -> RNNCellGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     dpre = torch.ops.aten.tanh_backward(dy, y)
     if needs.x:
@@ -197,18 +154,13 @@ class RNNCellAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
+@_pair.checked
 @_runtime.uncast
 def rnn_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> RNNCellAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
-    """
-    _, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
+    """Every statement of the mathematics, as it is written."""
     H = h.shape[1]
     if bias_ih is None:
         bias_ih = x.new_full((), 0).expand(H)
@@ -216,7 +168,7 @@ def rnn_cell_atoms(
         bias_hh = x.new_full((), 0).expand(H)
     pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
     y = torch.tanh(pre)
-    return RNNCellAtoms(_runtime.restored(pre, 0, N_dims), _runtime.restored(y, 0, N_dims))
+    return RNNCellAtoms(pre, y)
 
 
 class RNNCellChain(NamedTuple):
@@ -230,27 +182,15 @@ class RNNCellChain(NamedTuple):
     dbias_hh: Tensor  # (H,)
 
 
+@_pair.checked
 @_runtime.uncast
 def rnn_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
     y: Tensor | None = None,
 ) -> RNNCellChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,),
-    bias_hh (H,), pre (*N, H), y (*N, H).
-    """
-    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-    )
-    H = h.shape[1]
-    _inputs.fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("pre", pre, "(*N, H)", (*N_dims, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    dy, pre, y = _runtime.single(dy, pre, y)
-    if len(N_dims) != 1:
-        dy, pre, y = _runtime.merged(0, -1, dy, pre, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
+    H = dy.shape[1]
     if bias_ih is None:
         bias_ih = dy.new_full((), 0).expand(H)
     if bias_hh is None:
@@ -262,64 +202,7 @@ def rnn_cell_chain(
     dweight_hh = dpre.mT @ h
     dbias_ih = dpre.sum(0)
     dbias_hh = dpre.sum(0)
-    return RNNCellChain(
-        _runtime.restored(dpre, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims), _runtime.restored(dh, 0, N_dims), dweight_ih, dweight_hh,
-        dbias_ih, dbias_hh,
-    )
-
-
-def rnn_cell_jvp(
-    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
-    v_bias_hh: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
-) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
-    v_bias_hh (H,), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
-    *_, H = v_h.shape
-    _inputs.fits(
-        "v_weight_ih",
-        v_weight_ih,
-        "(H, K) with H as in v_h and K as in v_x",
-        (H, K),
-        dtype, True,
-    )
-    _inputs.fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _inputs.fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
-    _inputs.fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(H, K) with H as in v_h and K as in v_x",
-        (H, K),
-        dtype, True,
-    )
-    _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    (
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, y,
-    ) = _runtime.single(
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, y,
-    )
-    if len(N_dims) != 1:
-        v_x, v_h, x, h, y = _runtime.merged(0, -1, v_x, v_h, x, h, y)
-    dg_pre = torch.addmm(
-        torch.addmm(
-            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
-            x, v_weight_ih.mT,
-        ),
-        v_x, weight_ih.mT,
-    )
-    v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return RNNCellChain(dpre, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
 class RNNCellSecond(NamedTuple):
@@ -332,94 +215,13 @@ class RNNCellSecond(NamedTuple):
     dbias_hh: Tensor  # (H,)
 
 
-def rnn_cell_double_backward(
-    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
-    v_bias_hh: Tensor, g: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    y: Tensor,
-) -> RNNCellSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
-    v_bias_hh (H,), g (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
-    """
-    _inputs.fits("v_x", v_x, "(*N, K)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, K = v_x.shape
-    _inputs.fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
-    *_, H = v_h.shape
-    _inputs.fits(
-        "v_weight_ih",
-        v_weight_ih,
-        "(H, K) with H as in v_h and K as in v_x",
-        (H, K),
-        dtype, True,
-    )
-    _inputs.fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _inputs.fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
-    _inputs.fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
-    _inputs.fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
-    _inputs.fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    _inputs.fits(
-        "weight_ih",
-        weight_ih,
-        "(H, K) with H as in v_h and K as in v_x",
-        (H, K),
-        dtype, True,
-    )
-    _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
-    _inputs.fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
-    (
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
-    ) = _runtime.single(
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
-    )
-    if len(N_dims) != 1:
-        v_x, v_h, g, x, h, y = _runtime.merged(0, -1, v_x, v_h, g, x, h, y)
-    v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y = _behind(
-        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
-        _pair.rule.every_behind,
-    )
-    dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _backward(
-        c_y, x, h, weight_ih, weight_hh, y, _pair.rule.every,
-    )
-    dx = dx + c_x
-    dh = dh + c_h
-    dweight_ih = dweight_ih + c_weight_ih
-    dweight_hh = dweight_hh + c_weight_hh
-    return RNNCellSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-        _runtime.restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
-        dbias_ih.to(dtype), dbias_hh.to(dtype),
-    )
-
-
+@_pair.behind
 @_runtime.uncast
 def _behind(
     v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
     needs,
 ) -> tuple:
-    N = g.shape[0]
-    K = x.shape[1]
-    H = g.shape[1]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
-    if needs.g or needs.weight_ih or needs.y:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N, K)
-    if needs.g or needs.weight_hh or needs.y:
-        if v_h is None:
-            v_h = g.new_full((), 0).expand(N, H)
-    if needs.g or needs.x or needs.y:
-        if v_weight_ih is None:
-            v_weight_ih = g.new_full((), 0).expand(H, K)
-    if needs.g or needs.h or needs.y:
-        if v_weight_hh is None:
-            v_weight_hh = g.new_full((), 0).expand(H, H)
-    if needs.g or needs.y:
-        if v_bias_ih is None:
-            v_bias_ih = g.new_full((), 0).expand(H)
-        if v_bias_hh is None:
-            v_bias_hh = g.new_full((), 0).expand(H)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_pre = torch.ops.aten.tanh_backward(g, y)
     if needs.h:
@@ -448,10 +250,17 @@ def _behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
 
 
-def _takes_plain(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> bool:
-    return bias_ih is None and bias_hh is None
+rnn_cell_jvp = _pair.jvp()
+rnn_cell_double_backward = _pair.double_backward(RNNCellSecond)
 
 
+# The same for calls that pass nothing optional
+_plain = _pair.special(
+    lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None and bias_hh is None,
+)
+
+
+@_plain.forward
 @_runtime.uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
@@ -459,6 +268,7 @@ def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     return (y, x, h, weight_ih, weight_hh)
 
 
+@_plain.backward
 @_runtime.uncast
 def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     dx = dh = dweight_ih = dweight_hh = None
@@ -474,26 +284,12 @@ def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     return (dx, dh, dweight_ih, dweight_hh)
 
 
+@_plain.behind
 @_runtime.uncast
 def _plain_behind(
     v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, y, needs,
 ) -> tuple:
-    N = g.shape[0]
-    K = x.shape[1]
-    H = g.shape[1]
     v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
-    if needs.g or needs.weight_ih or needs.y:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N, K)
-    if needs.g or needs.weight_hh or needs.y:
-        if v_h is None:
-            v_h = g.new_full((), 0).expand(N, H)
-    if needs.g or needs.x or needs.y:
-        if v_weight_ih is None:
-            v_weight_ih = g.new_full((), 0).expand(H, K)
-    if needs.g or needs.h or needs.y:
-        if v_weight_hh is None:
-            v_weight_hh = g.new_full((), 0).expand(H, H)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_pre = torch.ops.aten.tanh_backward(g, y)
     if needs.h:
@@ -516,50 +312,4 @@ def _plain_behind(
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
 
 
-_pair = _runtime.Pair(
-    "rnn_cell", rnn_cell_forward, (_forward, _backward, _behind), optional="bias_ih bias_hh",
-    made="bias_ih bias_hh", plain=(_takes_plain, (_plain_forward, _plain_backward, _plain_behind)),
-)
-
-
-def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, K)", (..., None))
-    dtype = x.dtype
-    *N_dims, K = x.shape
-    if (
-        not isinstance(h, Tensor)
-        or h.dim() != 1 + len(N_dims)
-        or h.shape[:-1] != (*N_dims,)
-        or h.dtype != dtype
-    ):
-        _inputs.fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
-    *_, H = h.shape
-    if (
-        not isinstance(weight_ih, Tensor)
-        or weight_ih.shape != (H, K)
-        or weight_ih.dtype != dtype
-    ):
-        _inputs.fits("weight_ih", weight_ih, "(H, K) with H as in h and K as in x", (H, K), dtype)
-    if (
-        not isinstance(weight_hh, Tensor)
-        or weight_hh.shape != (H, H)
-        or weight_hh.dtype != dtype
-    ):
-        _inputs.fits("weight_hh", weight_hh, "(H, H) with H as in h", (H, H), dtype)
-    if bias_ih is not None:
-        if not isinstance(bias_ih, Tensor) or bias_ih.shape != (H,) or bias_ih.dtype != dtype:
-            _inputs.fits("bias_ih", bias_ih, "(H,) with H as in h", (H,), dtype)
-    if bias_hh is not None:
-        if not isinstance(bias_hh, Tensor) or bias_hh.shape != (H,) or bias_hh.dtype != dtype:
-            _inputs.fits("bias_hh", bias_hh, "(H,) with H as in h", (H,), dtype)
-    if dtype in _runtime.HALF:
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _runtime.single(
-            x, h, weight_ih, weight_hh, bias_ih, bias_hh,
-        )
-    if len(N_dims) != 1:
-        x, h = _runtime.merged(0, -1, x, h)
-    return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
+_pair.complete()

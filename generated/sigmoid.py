@@ -42,7 +42,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("sigmoid")
+_pair = _runtime.Pair("sigmoid", """
+    x, y, g: *N
+""")
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -50,29 +52,16 @@ def sigmoid(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return sigmoid_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class SigmoidForward(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.forward
 def sigmoid_forward(x: Tensor) -> SigmoidForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return SigmoidForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
-
-
-def _forward(x) -> SigmoidForward:
+    """The output y, then what the backward needs."""
     y = torch.sigmoid(x)
     return SigmoidForward(y)
 
@@ -81,23 +70,9 @@ class SigmoidGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def sigmoid_backward(dy: Tensor, y: Tensor) -> SigmoidGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), y (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("y", y, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
-    result = _backward(dy, y, _pair.rule.every)
-    return SigmoidGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, y, needs) -> SigmoidGradients:
+@_pair.backward
+def sigmoid_backward(dy: Tensor, y: Tensor, needs) -> SigmoidGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.ops.aten.sigmoid_backward(dy, y)
     return SigmoidGradients(dx)
 
@@ -106,14 +81,11 @@ class SigmoidAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def sigmoid_atoms(x: Tensor) -> SigmoidAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = (torch.exp(-x) + 1) ** -1
-    return SigmoidAtoms(_runtime.restored(y, 0, N_dims))
+    return SigmoidAtoms(y)
 
 
 class SigmoidChain(NamedTuple):
@@ -121,35 +93,11 @@ class SigmoidChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def sigmoid_chain(dy: Tensor, x: Tensor, y: Tensor) -> SigmoidChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = -dy * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
-    return SigmoidChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def sigmoid_jvp(v_x: Tensor, y: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), y (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("y", y, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, y = _runtime.single(v_x, y)
-    if len(N_dims) != 1:
-        v_x, y = _runtime.merged(0, 0, v_x, y)
-    v_y = torch.ops.aten.sigmoid_backward(v_x, y)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return SigmoidChain(dy, dx)
 
 
 class SigmoidSecond(NamedTuple):
@@ -157,31 +105,9 @@ class SigmoidSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def sigmoid_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SigmoidSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), y (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, y = _runtime.single(v_x, g, y)
-    if len(N_dims) != 1:
-        v_x, g, y = _runtime.merged(0, 0, v_x, g, y)
-    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
-    dx, = _backward(c_y, y, _pair.rule.every)
-    return SigmoidSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, y, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     if needs.g:
         v_y = torch.ops.aten.sigmoid_backward(v_x, y)
     if needs.y:
@@ -189,19 +115,8 @@ def _behind(v_x, g, y, needs) -> tuple:
     return (v_y, c_y)
 
 
-_pair = _runtime.Pair("sigmoid", sigmoid_forward, (_forward, _backward, _behind))
+sigmoid_jvp = _pair.jvp()
+sigmoid_double_backward = _pair.double_backward(SigmoidSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

@@ -46,7 +46,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("silu")
+_pair = _runtime.Pair("silu", """
+    x, y, s, g: *N
+""")
 
 
 def silu(x: Tensor) -> Tensor:
@@ -54,12 +56,7 @@ def silu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return silu_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class SiluForward(NamedTuple):
@@ -67,19 +64,9 @@ class SiluForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def silu_forward(x: Tensor) -> SiluForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return SiluForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(x) -> SiluForward:
+    """The output y, then what the backward needs."""
     s = torch.sigmoid(x)
     y = s * x
     return SiluForward(y, x)
@@ -89,23 +76,9 @@ class SiluGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def silu_backward(dy: Tensor, x: Tensor) -> SiluGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    result = _backward(dy, x, _pair.rule.every)
-    return SiluGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, needs) -> SiluGradients:
+@_pair.backward
+def silu_backward(dy: Tensor, x: Tensor, needs) -> SiluGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     s = torch.sigmoid(x)
     dx = dy * s * (x * (1 - s) + 1)
     return SiluGradients(dx)
@@ -116,15 +89,12 @@ class SiluAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def silu_atoms(x: Tensor) -> SiluAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     s = (torch.exp(-x) + 1) ** -1
     y = s * x
-    return SiluAtoms(_runtime.restored(s, 0, N_dims), _runtime.restored(y, 0, N_dims))
+    return SiluAtoms(s, y)
 
 
 class SiluChain(NamedTuple):
@@ -133,42 +103,12 @@ class SiluChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def silu_chain(dy: Tensor, x: Tensor, s: Tensor, y: Tensor) -> SiluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), s (*N,), y (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("s", s, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, s, y = _runtime.single(dy, s, y)
-    if len(N_dims) != 1:
-        dy, s, y = _runtime.merged(0, 0, dy, s, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     ds = dy * x
     dx = dy * s - ds * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
-    return SiluChain(
-        _runtime.restored(ds, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def silu_jvp(v_x: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    s = torch.sigmoid(x)
-    g_x_term_2 = x * (1 - s) + 1
-    v_y = g_x_term_2 * s * v_x
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return SiluChain(ds, dy, dx)
 
 
 class SiluSecond(NamedTuple):
@@ -176,30 +116,9 @@ class SiluSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def silu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> SiluSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x, _pair.rule.every_behind)
-    return SiluSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_x = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     s = torch.sigmoid(x)
     one_minus_s = 1 - s
     g_x_term_2 = x * one_minus_s + 1
@@ -210,19 +129,8 @@ def _behind(v_x, g, x, needs) -> tuple:
     return (v_y, c_x)
 
 
-_pair = _runtime.Pair("silu", silu_forward, (_forward, _backward, _behind))
+silu_jvp = _pair.jvp()
+silu_double_backward = _pair.double_backward(SiluSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

@@ -65,7 +65,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("smooth_l1")
+_pair = _runtime.Pair("smooth_l1", """
+    x, target, error, size, losses: *N
+    loss, g: *N for none; () for sum mean
+    reduction: none | sum | mean
+    beta >= 0: beta must be at least 0
+""", differentiated="atoms")
 
 
 def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean") -> Tensor:
@@ -73,13 +78,7 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean
 
     Shapes: x (*N,), target (*N,).
     """
-    if _runtime.in_plain_torch():
-        return smooth_l1_atoms(x, target, beta, reduction).loss.to(x.dtype)
-    dtype, N_dims, x, target, beta, reduction = _arguments(x, target, beta, reduction)
-    loss = _pair(x, target, beta, reduction)
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(x, target, beta, reduction)
 
 
 class SmoothL1Forward(NamedTuple):
@@ -90,25 +89,11 @@ class SmoothL1Forward(NamedTuple):
     reduction: str
 
 
+@_pair.forward
 def smooth_l1_forward(
     x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean",
 ) -> SmoothL1Forward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    dtype, N_dims, x, target, beta, reduction = _arguments(x, target, beta, reduction)
-    result = _forward(x, target, beta, reduction)
-    loss = result.loss
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return SmoothL1Forward(
-        loss.to(dtype), _runtime.restored(result.x, 0, N_dims),
-        _runtime.restored(result.target, 0, N_dims), result.beta, result.reduction,
-    )
-
-
-def _forward(x, target, beta, reduction) -> SmoothL1Forward:
+    """The output loss, then what the backward needs."""
     if reduction == "mean":
         N = x.shape[0]
     error = x - target
@@ -133,44 +118,11 @@ class SmoothL1Gradients(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.backward
 def smooth_l1_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, beta: float, reduction: str = "mean",
+    dloss: Tensor, x: Tensor, target: Tensor, beta: float, reduction: str = "mean", needs=None,
 ) -> SmoothL1Gradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (...,))
-        dtype = dloss.dtype
-    else:
-        _inputs.fits("dloss", dloss, "()", ())
-        dtype = dloss.dtype
-    _inputs.fits("x", x, "(*N,)", (...,), dtype, True)
-    *N_dims, = x.shape
-    _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    dloss, x, target = _runtime.single(dloss, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, x, target = _runtime.merged(0, 0, dloss, x, target)
-    else:
-        if len(N_dims) != 1:
-            x, target = _runtime.merged(0, 0, x, target)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta >= 0:
-        raise ValueError(f"smooth_l1: beta must be at least 0, got {beta}")
-    result = _backward(dloss, x, target, beta, reduction, _pair.rule.every)
-    return SmoothL1Gradients(
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-        _runtime.restored(result.dtarget, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dloss, x, target, beta, reduction, needs) -> SmoothL1Gradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
         N = x.shape[0]
     dtarget = None
@@ -207,14 +159,11 @@ class SmoothL1Atoms(NamedTuple):
     loss: Tensor  # (), (*N,) for "none"
 
 
+@_pair.checked
 def smooth_l1_atoms(
     x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean",
 ) -> SmoothL1Atoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    _, N_dims, x, target, beta, reduction = _arguments(x, target, beta, reduction)
+    """Every statement of the mathematics, as it is written."""
     if reduction == "mean":
         N = x.shape[0]
     if beta == 0:
@@ -231,12 +180,7 @@ def smooth_l1_atoms(
         loss = losses.sum()
     else:
         loss = 1 / N * losses.sum()
-    if reduction == "none":
-        loss = _runtime.restored(loss, 0, N_dims)
-    return SmoothL1Atoms(
-        _runtime.restored(error, 0, N_dims), _runtime.restored(size, 0, N_dims),
-        _runtime.restored(losses, 0, N_dims), loss,
-    )
+    return SmoothL1Atoms(error, size, losses, loss)
 
 
 class SmoothL1Chain(NamedTuple):
@@ -248,34 +192,12 @@ class SmoothL1Chain(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
+@_pair.checked
 def smooth_l1_chain(
     dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, size: Tensor, losses: Tensor,
     loss: Tensor, beta: float = 1, reduction: str = "mean",
 ) -> SmoothL1Chain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), (*N,) for "none", x (*N,), target (*N,), error (*N,), size (*N,), losses
-    (*N,), loss (), (*N,) for "none".
-    """
-    dtype, N_dims, x, _, beta, reduction = _arguments(x, target, beta, reduction)
-    if reduction == "none":
-        _inputs.fits("dloss", dloss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("error", error, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("size", size, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("loss", loss, "(*N,)", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("loss", loss, "()", (), dtype, True)
-    dloss, error, size, losses, loss = _runtime.single(dloss, error, size, losses, loss)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            dloss, error, size, losses, loss = _runtime.merged(0, 0, dloss, error, size, losses, loss)
-    else:
-        if len(N_dims) != 1:
-            error, size, losses = _runtime.merged(0, 0, error, size, losses)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     if reduction == "none":
         dlosses = dloss
     elif reduction == "sum":
@@ -290,66 +212,7 @@ def smooth_l1_chain(
     derror = dsize * torch.sign(error) + torch.where(beta <= size, 0, dlosses * error / beta)
     dx = derror
     dtarget = -derror
-    if reduction == "none":
-        dloss = _runtime.restored(dloss, 0, N_dims)
-    return SmoothL1Chain(
-        _runtime.restored(derror, 0, N_dims), _runtime.restored(dsize, 0, N_dims),
-        _runtime.restored(dlosses, 0, N_dims), dloss, _runtime.restored(dx, 0, N_dims),
-        _runtime.restored(dtarget, 0, N_dims),
-    )
-
-
-def smooth_l1_jvp(
-    v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor, beta: float, reduction: str = "mean",
-) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), v_target (*N,), x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, x, target = _runtime.single(v_x, v_target, x, target)
-    if len(N_dims) != 1:
-        v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta >= 0:
-        raise ValueError(f"smooth_l1: beta must be at least 0, got {beta}")
-    if reduction == "mean":
-        N = x.shape[0]
-    target_minus_x = target - x
-    abs_target_minus_x = torch.abs(target_minus_x)
-    if reduction == "none":
-        dg_x = v_x - v_target
-        v_loss = dg_x * torch.where(
-            abs_target_minus_x >= beta,
-            -torch.sign(target_minus_x),
-            -target_minus_x / beta,
-        )
-    elif reduction == "sum":
-        v_loss = (
-            torch.where(
-                abs_target_minus_x >= beta,
-                -torch.sign(target_minus_x),
-                -target_minus_x / beta,
-            ) * (v_x - v_target)
-        ).sum()
-    else:
-        v_loss = (
-            torch.where(
-                abs_target_minus_x >= beta,
-                -torch.sign(target_minus_x),
-                -target_minus_x / beta,
-            ) * (v_x - v_target)
-        ).sum() / N
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return v_loss.to(dtype)
+    return SmoothL1Chain(derror, dsize, dlosses, dloss, dx, dtarget)
 
 
 class SmoothL1Second(NamedTuple):
@@ -358,57 +221,13 @@ class SmoothL1Second(NamedTuple):
     dtarget: Tensor  # (*N,)
 
 
-def smooth_l1_double_backward(
-    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor, beta: float,
-    reduction: str = "mean",
-) -> SmoothL1Second:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), v_target (*N,), g (), (*N,) for "none", x (*N,), target (*N,).
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    if reduction == "none":
-        _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    else:
-        _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, v_target, g, x, target = _runtime.single(v_x, v_target, g, x, target)
-    if reduction == "none":
-        if len(N_dims) != 1:
-            v_x, v_target, g, x, target = _runtime.merged(0, 0, v_x, v_target, g, x, target)
-    else:
-        if len(N_dims) != 1:
-            v_x, v_target, x, target = _runtime.merged(0, 0, v_x, v_target, x, target)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta >= 0:
-        raise ValueError(f"smooth_l1: beta must be at least 0, got {beta}")
-    v_loss, c_x, c_target = _behind(
-        v_x, v_target, g, x, target, beta, reduction, _pair.rule.every_behind,
-    )
-    if reduction == "none":
-        v_loss = _runtime.restored(v_loss, 0, N_dims)
-    return SmoothL1Second(
-        v_loss.to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-        _runtime.restored(c_target, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, v_target, g, x, target, beta, reduction, needs) -> tuple:
     N = x.shape[0]
     if reduction == "none":
         v_loss = c_target = c_x = None
     else:
         v_loss = c_x = c_target = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N)
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
     if reduction == "none":
@@ -466,28 +285,8 @@ def _behind(v_x, v_target, g, x, target, beta, reduction, needs) -> tuple:
     return (v_loss, c_x, c_target)
 
 
-_pair = _runtime.Pair(
-    "smooth_l1", smooth_l1_atoms, (_forward, _backward, _behind), numbers="beta reduction",
-)
+smooth_l1_jvp = _pair.jvp()
+smooth_l1_double_backward = _pair.double_backward(SmoothL1Second)
 
 
-def _arguments(x, target, beta, reduction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    _inputs.one_of("reduction", reduction, "none", "sum", "mean")
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
-        _inputs.fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        x, target = _runtime.single(x, target)
-    if len(N_dims) != 1:
-        x, target = _runtime.merged(0, 0, x, target)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta >= 0:
-        raise ValueError(f"smooth_l1: beta must be at least 0, got {beta}")
-    return dtype, N_dims, x, target, beta, reduction
+_pair.complete()

@@ -47,7 +47,10 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("softmax")
+_pair = _runtime.Pair("softmax", """
+    x, y, g: *N C
+    C != 0: exp_x_shifted takes a maximum along it, but C is 0
+""")
 
 
 def softmax(x: Tensor) -> Tensor:
@@ -55,29 +58,16 @@ def softmax(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return softmax_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class SoftmaxForward(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.forward
 def softmax_forward(x: Tensor) -> SoftmaxForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return SoftmaxForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
-
-
-def _forward(x) -> SoftmaxForward:
+    """The output y, then what the backward needs."""
     exp_x_shifted = torch.exp(x - x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
     y = exp_x_shifted / exp_x_shifted.sum(1, keepdim=True)
     return SoftmaxForward(y)
@@ -87,27 +77,9 @@ class SoftmaxGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def softmax_backward(dy: Tensor, y: Tensor) -> SoftmaxGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, C), y (*N, C).
-    """
-    _inputs.fits("dy", dy, "(*N, C)", (..., None))
-    dtype = dy.dtype
-    *N_dims, C = dy.shape
-    _inputs.fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
-    if C == 0:
-        raise ValueError(
-            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    result = _backward(dy, y, _pair.rule.every)
-    return SoftmaxGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, y, needs) -> SoftmaxGradients:
+@_pair.backward
+def softmax_backward(dy: Tensor, y: Tensor, needs) -> SoftmaxGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
     return SoftmaxGradients(dx)
 
@@ -116,14 +88,11 @@ class SoftmaxAtoms(NamedTuple):
     y: Tensor  # (*N, C)
 
 
+@_pair.checked
 def softmax_atoms(x: Tensor) -> SoftmaxAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = torch.exp(x) / torch.exp(x).sum(1, keepdim=True)
-    return SoftmaxAtoms(_runtime.restored(y, 0, N_dims))
+    return SoftmaxAtoms(y)
 
 
 class SoftmaxChain(NamedTuple):
@@ -131,41 +100,11 @@ class SoftmaxChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N, C), x (*N, C), y (*N, C).
-    """
-    dtype, N_dims, x = _arguments(x)
-    C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, -1, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = dy * y - (dy * y / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
-    return SoftmaxChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, y = _runtime.single(v_x, y)
-    if len(N_dims) != 1:
-        v_x, y = _runtime.merged(0, -1, v_x, y)
-    if C == 0:
-        raise ValueError(
-            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    v_y = y * (v_x - sum_v_x_y)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return SoftmaxChain(dy, dx)
 
 
 class SoftmaxSecond(NamedTuple):
@@ -173,36 +112,9 @@ class SoftmaxSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SoftmaxSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N, C), y (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, y = _runtime.single(v_x, g, y)
-    if len(N_dims) != 1:
-        v_x, g, y = _runtime.merged(0, -1, v_x, g, y)
-    if C == 0:
-        raise ValueError(
-            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
-    dx, = _backward(c_y, y, _pair.rule.every)
-    return SoftmaxSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, y, needs) -> tuple:
-    N = g.shape[0]
-    C = g.shape[1]
     v_y = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.y:
         g_x_term = g - (g * y).sum(1, keepdim=True)
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
@@ -213,23 +125,8 @@ def _behind(v_x, g, y, needs) -> tuple:
     return (v_y, c_y)
 
 
-_pair = _runtime.Pair("softmax", softmax_forward, (_forward, _backward, _behind))
+softmax_jvp = _pair.jvp()
+softmax_double_backward = _pair.double_backward(SoftmaxSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if C == 0:
-        raise ValueError(
-            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
-        )
-    return dtype, N_dims, x
+_pair.complete()

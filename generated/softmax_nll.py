@@ -49,7 +49,13 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("softmax_nll")
+_pair = _runtime.Pair("softmax_nll", """
+    logits, probs, norm_logits, counts, logprobs: N C
+    labels: N -> C
+    loss, g: ()
+    logit_maxes, counts_sum, counts_sum_inv: N 1
+    C != 0: logit_maxes takes a maximum along it, but C is 0
+""", late="labels")
 
 
 def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
@@ -57,15 +63,7 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
     Shapes: logits (N, C), labels (N,).
     """
-    if _runtime.in_plain_torch():
-        return softmax_nll_forward(logits, labels).loss.to(logits.dtype)
-    dtype, logits, labels = _arguments(logits, labels)
-    try:
-        loss = _pair(logits, labels)
-    except (IndexError, RuntimeError):
-        _inputs.in_range("labels", labels, logits.shape[1])
-        raise
-    return loss if loss.dtype == dtype else loss.to(dtype)
+    return _pair(logits, labels)
 
 
 class SoftmaxNLLForward(NamedTuple):
@@ -74,21 +72,9 @@ class SoftmaxNLLForward(NamedTuple):
     probs: Tensor  # (N, C)
 
 
+@_pair.forward
 def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C), labels (N,).
-    """
-    dtype, logits, labels = _arguments(logits, labels)
-    try:
-        result = _forward(logits, labels)
-    except (IndexError, RuntimeError):
-        _inputs.in_range("labels", labels, logits.shape[1])
-        raise
-    return SoftmaxNLLForward(result.loss.to(dtype), result.labels, result.probs)
-
-
-def _forward(logits, labels) -> SoftmaxNLLForward:
+    """The output loss, then what the backward needs."""
     N = logits.shape[0]
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
@@ -105,28 +91,11 @@ class SoftmaxNLLGradients(NamedTuple):
     dlogits: Tensor  # (N, C)
 
 
-def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> SoftmaxNLLGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), labels (N,), probs (N, C).
-    """
-    _inputs.fits("dloss", dloss, "()", ())
-    dtype = dloss.dtype
-    _inputs.fits("probs", probs, "(N, C)", (None, None), dtype, True)
-    N, C = probs.shape
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N,) with N as in probs", (N,), torch.int64)
-    dloss, probs = _runtime.single(dloss, probs)
-    if C == 0:
-        raise ValueError(
-            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
-        )
-    _inputs.in_range("labels", labels, probs.shape[1])
-    result = _backward(dloss, labels, probs, _pair.rule.every)
-    return SoftmaxNLLGradients(result.dlogits.to(dtype))
-
-
-def _backward(dloss, labels, probs, needs) -> SoftmaxNLLGradients:
+@_pair.backward
+def softmax_nll_backward(
+    dloss: Tensor, labels: Tensor, probs: Tensor, needs,
+) -> SoftmaxNLLGradients:
+    """The gradients of the inputs, from dloss and what the forward saved."""
     N = labels.shape[0]
     dlogits = dloss / N * probs
     dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
@@ -144,13 +113,9 @@ class SoftmaxNLLAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
+@_pair.checked
 def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C), labels (N,).
-    """
-    _, logits, labels = _arguments(logits, labels)
-    _inputs.in_range("labels", labels, logits.shape[1])
+    """Every statement of the mathematics, as it is written."""
     N = logits.shape[0]
     if N == 0:
         raise ValueError("softmax_nll_atoms divides a number by N, which is 0")
@@ -179,34 +144,15 @@ class SoftmaxNLLChain(NamedTuple):
     dlogits: Tensor  # (N, C)
 
 
+@_pair.checked
 def softmax_nll_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, norm_logits: Tensor,
     counts: Tensor, counts_sum: Tensor, counts_sum_inv: Tensor, probs: Tensor, logprobs: Tensor,
     loss: Tensor,
 ) -> SoftmaxNLLChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dloss (), logits (N, C), labels (N,), logit_maxes (N, 1), norm_logits (N, C), counts (N,
-    C), counts_sum (N, 1), counts_sum_inv (N, 1), probs (N, C), logprobs (N, C), loss ().
-    """
-    dtype, logits, labels = _arguments(logits, labels)
-    _inputs.in_range("labels", labels, logits.shape[1])
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     N = logits.shape[0]
     C = logits.shape[1]
-    _inputs.fits("dloss", dloss, "()", (), dtype, True)
-    _inputs.fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("norm_logits", norm_logits, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("counts", counts, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
-    _inputs.fits("probs", probs, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("logprobs", logprobs, "(N, C)", (N, C), dtype, True)
-    _inputs.fits("loss", loss, "()", (), dtype, True)
-    (
-        dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    ) = _runtime.single(
-        dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    )
     if N == 0:
         raise ValueError("softmax_nll_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, C)
@@ -233,67 +179,16 @@ def softmax_nll_chain(
     )
 
 
-def softmax_nll_jvp(v_logits: Tensor, labels: Tensor, probs: Tensor) -> Tensor:
-    """The tangent of loss, from those of the inputs and what the forward saved.
-
-    Shapes: v_logits (N, C), labels (N,), probs (N, C).
-    """
-    _inputs.fits("v_logits", v_logits, "(N, C)", (None, None))
-    dtype = v_logits.dtype
-    N, C = v_logits.shape
-    _inputs.fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
-    v_logits, probs = _runtime.single(v_logits, probs)
-    if C == 0:
-        raise ValueError(
-            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
-        )
-    _inputs.in_range("labels", labels, v_logits.shape[1])
-    N = v_logits.shape[0]
-    C = v_logits.shape[1]
-    v_loss = (
-        v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(v_logits.dtype))
-    ).sum() / N
-    return v_loss.to(dtype)
-
-
 class SoftmaxNLLSecond(NamedTuple):
     v_loss: Tensor  # ()
     dlogits: Tensor  # (N, C)
 
 
-def softmax_nll_double_backward(
-    v_logits: Tensor, g: Tensor, labels: Tensor, probs: Tensor,
-) -> SoftmaxNLLSecond:
-    """The gradients by g, which is dloss, and by the inputs, of the gradients times v.
-
-    Shapes: v_logits (N, C), g (), labels (N,), probs (N, C).
-    """
-    _inputs.fits("v_logits", v_logits, "(N, C)", (None, None))
-    dtype = v_logits.dtype
-    N, C = v_logits.shape
-    _inputs.fits("g", g, "()", (), dtype, True)
-    _inputs.fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
-    labels = _inputs.index("labels", labels)
-    _inputs.fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
-    v_logits, g, probs = _runtime.single(v_logits, g, probs)
-    if C == 0:
-        raise ValueError(
-            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
-        )
-    _inputs.in_range("labels", labels, v_logits.shape[1])
-    v_loss, _, c_probs = _behind(v_logits, g, labels, probs, _pair.rule.every_behind)
-    dlogits, = _pullback(None, c_probs, labels, probs, _pair.rule.every)
-    return SoftmaxNLLSecond(v_loss.to(dtype), dlogits.to(dtype))
-
-
+@_pair.behind
 def _behind(v_logits, g, labels, probs, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
     v_loss = c_probs = None
-    if v_logits is None:
-        v_logits = g.new_full((), 0).expand(N, C)
     if needs.g:
         v_loss = (v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype))).sum() / N
     if needs.probs:
@@ -301,36 +196,16 @@ def _behind(v_logits, g, labels, probs, needs) -> tuple:
     return (v_loss, None, c_probs)
 
 
+@_pair.pullback
 def _pullback(c_loss, c_probs, labels, probs, needs) -> tuple:
     N = labels.shape[0]
-    C = probs.shape[1]
-    if c_loss is None:
-        c_loss = probs.new_full((), 0)
-    if c_probs is None:
-        c_probs = probs.new_full((), 0).expand(N, C)
     dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
     dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
     return (dlogits,)
 
 
-_pair = _runtime.Pair("softmax_nll", softmax_nll_forward, (_forward, _backward, _behind, _pullback))
+softmax_nll_jvp = _pair.jvp()
+softmax_nll_double_backward = _pair.double_backward(SoftmaxNLLSecond)
 
 
-def _arguments(logits, labels) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(logits, Tensor) or logits.dim() != 2 or not logits.is_floating_point():
-        _inputs.fits("logits", logits, "(N, C)", (None, None))
-    dtype = logits.dtype
-    N, C = logits.shape
-    labels = _inputs.index("labels", labels)
-    if not isinstance(labels, Tensor) or labels.shape != (N,):
-        _inputs.fits("labels", labels, "(N,) with N as in logits", (N,), torch.int64)
-    if dtype in _runtime.HALF:
-        logits = logits.float()
-    if C == 0:
-        raise ValueError(
-            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
-        )
-    return dtype, logits, labels
+_pair.complete()

@@ -46,7 +46,10 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("softplus")
+_pair = _runtime.Pair("softplus", """
+    x, y, g: *N
+    beta > 0: beta must be above 0
+""")
 
 
 def softplus(x: Tensor, beta: float = 1) -> Tensor:
@@ -54,12 +57,7 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return softplus_forward(x, beta).y.to(x.dtype)
-    dtype, N_dims, x, beta = _arguments(x, beta)
-    y = _pair(x, beta)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, beta)
 
 
 class SoftplusForward(NamedTuple):
@@ -68,20 +66,9 @@ class SoftplusForward(NamedTuple):
     beta: float
 
 
+@_pair.forward
 def softplus_forward(x: Tensor, beta: float = 1) -> SoftplusForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x, beta = _arguments(x, beta)
-    result = _forward(x, beta)
-    return SoftplusForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.x, 0, N_dims),
-        result.beta,
-    )
-
-
-def _forward(x, beta) -> SoftplusForward:
+    """The output y, then what the backward needs."""
     y = torch.nn.functional.softplus(beta * x, threshold=40) / beta
     return SoftplusForward(y, x, beta)
 
@@ -90,27 +77,9 @@ class SoftplusGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> SoftplusGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, x = _runtime.single(dy, x)
-    if len(N_dims) != 1:
-        dy, x = _runtime.merged(0, 0, dy, x)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta > 0:
-        raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    result = _backward(dy, x, beta, _pair.rule.every)
-    return SoftplusGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, x, beta, needs) -> SoftplusGradients:
+@_pair.backward
+def softplus_backward(dy: Tensor, x: Tensor, beta: float, needs) -> SoftplusGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = dy * torch.sigmoid(beta * x)
     return SoftplusGradients(dx)
 
@@ -119,14 +88,11 @@ class SoftplusAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def softplus_atoms(x: Tensor, beta: float = 1) -> SoftplusAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x, beta = _arguments(x, beta)
+    """Every statement of the mathematics, as it is written."""
     y = torch.log(torch.exp(beta * x) + 1) / beta
-    return SoftplusAtoms(_runtime.restored(y, 0, N_dims))
+    return SoftplusAtoms(y)
 
 
 class SoftplusChain(NamedTuple):
@@ -134,40 +100,11 @@ class SoftplusChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def softplus_chain(dy: Tensor, x: Tensor, y: Tensor, beta: float = 1) -> SoftplusChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, x, beta = _arguments(x, beta)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = dy * torch.exp(beta * x) / (torch.exp(beta * x) + 1)
-    return SoftplusChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def softplus_jvp(v_x: Tensor, x: Tensor, beta: float) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, x = _runtime.single(v_x, x)
-    if len(N_dims) != 1:
-        v_x, x = _runtime.merged(0, 0, v_x, x)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta > 0:
-        raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    g_x_inverse = torch.sigmoid(beta * x)
-    v_y = g_x_inverse * v_x
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return SoftplusChain(dy, dx)
 
 
 class SoftplusSecond(NamedTuple):
@@ -175,34 +112,9 @@ class SoftplusSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def softplus_double_backward(v_x: Tensor, g: Tensor, x: Tensor, beta: float) -> SoftplusSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), x (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, x = _runtime.single(v_x, g, x)
-    if len(N_dims) != 1:
-        v_x, g, x = _runtime.merged(0, 0, v_x, g, x)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta > 0:
-        raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    v_y, c_x = _behind(v_x, g, x, beta, _pair.rule.every_behind)
-    return SoftplusSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, x, beta, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_x = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     g_x_inverse = torch.sigmoid(beta * x)
     if needs.g:
         v_y = g_x_inverse * v_x
@@ -211,23 +123,8 @@ def _behind(v_x, g, x, beta, needs) -> tuple:
     return (v_y, c_x)
 
 
-_pair = _runtime.Pair("softplus", softplus_forward, (_forward, _backward, _behind), numbers="beta")
+softplus_jvp = _pair.jvp()
+softplus_double_backward = _pair.double_backward(SoftplusSecond)
 
 
-def _arguments(x, beta) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    if not isinstance(beta, (float, int)):
-        beta = _inputs.number("beta", beta)
-    if not beta > 0:
-        raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    return dtype, N_dims, x, beta
+_pair.complete()

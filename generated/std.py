@@ -57,7 +57,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("std")
+_pair = _runtime.Pair("std", """
+    x, diff: *N C
+    y, var, g: *N
+    mean: *N 1
+    correction < C: correction must be below C
+""", differentiated="atoms")
 
 
 def std(x: Tensor, correction: float = 1) -> Tensor:
@@ -65,12 +70,7 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return std_atoms(x, correction).y.to(x.dtype)
-    dtype, N_dims, x, correction = _arguments(x, correction)
-    y = _pair(x, correction)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, correction)
 
 
 class StdForward(NamedTuple):
@@ -80,20 +80,9 @@ class StdForward(NamedTuple):
     correction: float
 
 
+@_pair.forward
 def std_forward(x: Tensor, correction: float = 1) -> StdForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C).
-    """
-    dtype, N_dims, x, correction = _arguments(x, correction)
-    result = _forward(x, correction)
-    return StdForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.diff, 0, N_dims),
-        _runtime.restored(result.var, 0, N_dims), result.correction,
-    )
-
-
-def _forward(x, correction) -> StdForward:
+    """The output y, then what the backward needs."""
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
     diff = x - mean
@@ -107,30 +96,9 @@ class StdGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def std_backward(dy: Tensor, diff: Tensor, var: Tensor, correction: float) -> StdGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), diff (*N, C), var (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("diff", diff, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
-    *_, C = diff.shape
-    _inputs.fits("var", var, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, diff, var = _runtime.single(dy, diff, var)
-    if len(N_dims) != 1:
-        dy, var = _runtime.merged(0, 0, dy, var)
-        diff, = _runtime.merged(0, -1, diff)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    result = _backward(dy, diff, var, correction, _pair.rule.every)
-    return StdGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, diff, var, correction, needs) -> StdGradients:
+@_pair.backward
+def std_backward(dy: Tensor, diff: Tensor, var: Tensor, correction: float, needs) -> StdGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     C = diff.shape[1]
     dx = torch.where(
         var[:, None] <= 0,
@@ -147,12 +115,9 @@ class StdAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def std_atoms(x: Tensor, correction: float = 1) -> StdAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C).
-    """
-    _, N_dims, x, correction = _arguments(x, correction)
+    """Every statement of the mathematics, as it is written."""
     C = x.shape[1]
     if C == 0:
         raise ValueError("std_atoms divides a number by C, which is 0")
@@ -160,10 +125,7 @@ def std_atoms(x: Tensor, correction: float = 1) -> StdAtoms:
     diff = x - mean
     var = (diff ** 2).sum(1) / (C - correction)
     y = torch.where(var <= 0, 0, torch.sqrt(torch.where(var <= 0, 1, var)))
-    return StdAtoms(
-        _runtime.restored(mean, 0, N_dims), _runtime.restored(diff, 0, N_dims),
-        _runtime.restored(var, 0, N_dims), _runtime.restored(y, 0, N_dims),
-    )
+    return StdAtoms(mean, diff, var, y)
 
 
 class StdChain(NamedTuple):
@@ -174,61 +136,20 @@ class StdChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def std_chain(
     dy: Tensor, x: Tensor, mean: Tensor, diff: Tensor, var: Tensor, y: Tensor,
     correction: float = 1,
 ) -> StdChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N, C), mean (*N, 1), diff (*N, C), var (*N,), y (*N,).
-    """
-    dtype, N_dims, x, correction = _arguments(x, correction)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("mean", mean, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("diff", diff, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("var", var, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, mean, diff, var, y = _runtime.single(dy, mean, diff, var, y)
-    if len(N_dims) != 1:
-        dy, var, y = _runtime.merged(0, 0, dy, var, y)
-        mean, diff = _runtime.merged(0, -1, mean, diff)
     if C == 0:
         raise ValueError("std_chain divides a number by C, which is 0")
     dvar = torch.where(var <= 0, 0, 1 / 2 * dy / torch.sqrt(var))
     ddiff = 2 * dvar[:, None] / (C - correction) * diff
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
-    return StdChain(
-        _runtime.restored(dmean, 0, N_dims), _runtime.restored(ddiff, 0, N_dims),
-        _runtime.restored(dvar, 0, N_dims), _runtime.restored(dy, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def std_jvp(v_x: Tensor, diff: Tensor, var: Tensor, correction: float) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), diff (*N, C), var (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("var", var, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, diff, var = _runtime.single(v_x, diff, var)
-    if len(N_dims) != 1:
-        v_x, diff = _runtime.merged(0, -1, v_x, diff)
-        var, = _runtime.merged(0, 0, var)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    C = v_x.shape[1]
-    sum_diff_v_x = (diff * v_x).sum(1)
-    choice_var = torch.where(var <= 0, 0, var ** -0.5)
-    v_y = choice_var * sum_diff_v_x / (C - correction)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return StdChain(dmean, ddiff, dvar, dy, dx)
 
 
 class StdSecond(NamedTuple):
@@ -236,40 +157,10 @@ class StdSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def std_double_backward(
-    v_x: Tensor, g: Tensor, diff: Tensor, var: Tensor, correction: float,
-) -> StdSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N,), diff (*N, C), var (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    _inputs.fits("var", var, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, diff, var = _runtime.single(v_x, g, diff, var)
-    if len(N_dims) != 1:
-        v_x, diff = _runtime.merged(0, -1, v_x, diff)
-        g, var = _runtime.merged(0, 0, g, var)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    v_y, c_diff, c_var = _behind(v_x, g, diff, var, correction, _pair.rule.every_behind)
-    dx, = _pullback(None, c_diff, c_var, diff, var, correction, _pair.rule.every)
-    return StdSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, diff, var, correction, needs) -> tuple:
-    N = g.shape[0]
     C = diff.shape[1]
     v_y = c_diff = c_var = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.g or needs.var:
         sum_diff_v_x = (diff * v_x).sum(1)
     var_up_to_0 = var <= 0
@@ -287,15 +178,9 @@ def _behind(v_x, g, diff, var, correction, needs) -> tuple:
     return (v_y, c_diff, c_var)
 
 
+@_pair.pullback
 def _pullback(c_y, c_diff, c_var, diff, var, correction, needs) -> tuple:
-    N = diff.shape[0]
     C = diff.shape[1]
-    if c_y is None:
-        c_y = diff.new_full((), 0).expand(N)
-    if c_diff is None:
-        c_diff = diff.new_full((), 0).expand(N, C)
-    if c_var is None:
-        c_var = diff.new_full((), 0).expand(N)
     dx = torch.addcmul(
         c_diff - c_diff.sum(1, keepdim=True) / C,
         torch.add(
@@ -312,25 +197,8 @@ def _pullback(c_y, c_diff, c_var, diff, var, correction, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "std", std_atoms, (_forward, _backward, _behind, _pullback), numbers="correction",
-)
+std_jvp = _pair.jvp()
+std_double_backward = _pair.double_backward(StdSecond)
 
 
-def _arguments(x, correction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    return dtype, N_dims, x, correction
+_pair.complete()

@@ -47,7 +47,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("swiglu")
+_pair = _runtime.Pair("swiglu", """
+    gate, x, y, s, opened, g: *N
+""")
 
 
 def swiglu(gate: Tensor, x: Tensor) -> Tensor:
@@ -55,12 +57,7 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return swiglu_forward(gate, x).y.to(gate.dtype)
-    dtype, N_dims, gate, x = _arguments(gate, x)
-    y = _pair(gate, x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(gate, x)
 
 
 class SwigluForward(NamedTuple):
@@ -69,20 +66,9 @@ class SwigluForward(NamedTuple):
     x: Tensor  # (*N,)
 
 
+@_pair.forward
 def swiglu_forward(gate: Tensor, x: Tensor) -> SwigluForward:
-    """The output y, then what the backward needs.
-
-    Shapes: gate (*N,), x (*N,).
-    """
-    dtype, N_dims, gate, x = _arguments(gate, x)
-    result = _forward(gate, x)
-    return SwigluForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.gate, 0, N_dims),
-        _runtime.restored(result.x, 0, N_dims),
-    )
-
-
-def _forward(gate, x) -> SwigluForward:
+    """The output y, then what the backward needs."""
     s = torch.sigmoid(gate)
     opened = gate * s
     y = opened * x
@@ -94,27 +80,9 @@ class SwigluGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> SwigluGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), gate (*N,), x (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("gate", gate, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, gate, x = _runtime.single(dy, gate, x)
-    if len(N_dims) != 1:
-        dy, gate, x = _runtime.merged(0, 0, dy, gate, x)
-    result = _backward(dy, gate, x, _pair.rule.every)
-    return SwigluGradients(
-        _runtime.restored(result.dgate, 0, N_dims).to(dtype),
-        _runtime.restored(result.dx, 0, N_dims).to(dtype),
-    )
-
-
-def _backward(dy, gate, x, needs) -> SwigluGradients:
+@_pair.backward
+def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor, needs) -> SwigluGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dgate = dx = None
     s = torch.sigmoid(gate)
     if needs.gate:
@@ -130,19 +98,13 @@ class SwigluAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def swiglu_atoms(gate: Tensor, x: Tensor) -> SwigluAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: gate (*N,), x (*N,).
-    """
-    _, N_dims, gate, x = _arguments(gate, x)
+    """Every statement of the mathematics, as it is written."""
     s = (torch.exp(-gate) + 1) ** -1
     opened = gate * s
     y = opened * x
-    return SwigluAtoms(
-        _runtime.restored(s, 0, N_dims), _runtime.restored(opened, 0, N_dims),
-        _runtime.restored(y, 0, N_dims),
-    )
+    return SwigluAtoms(s, opened, y)
 
 
 class SwigluChain(NamedTuple):
@@ -153,50 +115,16 @@ class SwigluChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def swiglu_chain(
     dy: Tensor, gate: Tensor, x: Tensor, s: Tensor, opened: Tensor, y: Tensor,
 ) -> SwigluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), gate (*N,), x (*N,), s (*N,), opened (*N,), y (*N,).
-    """
-    dtype, N_dims, gate, x = _arguments(gate, x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("s", s, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("opened", opened, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, s, opened, y = _runtime.single(dy, s, opened, y)
-    if len(N_dims) != 1:
-        dy, s, opened, y = _runtime.merged(0, 0, dy, s, opened, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dopened = dy * x
     ds = dopened * gate
     dgate = dopened * s - ds * -(torch.exp(-gate) + 1) ** -2 * torch.exp(-gate)
     dx = dy * opened
-    return SwigluChain(
-        _runtime.restored(ds, 0, N_dims), _runtime.restored(dopened, 0, N_dims),
-        _runtime.restored(dy, 0, N_dims), _runtime.restored(dgate, 0, N_dims),
-        _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def swiglu_jvp(v_gate: Tensor, v_x: Tensor, gate: Tensor, x: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_gate (*N,), v_x (*N,), gate (*N,), x (*N,).
-    """
-    _inputs.fits("v_gate", v_gate, "(*N,)", (...,))
-    dtype = v_gate.dtype
-    *N_dims, = v_gate.shape
-    _inputs.fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    v_gate, v_x, gate, x = _runtime.single(v_gate, v_x, gate, x)
-    if len(N_dims) != 1:
-        v_gate, v_x, gate, x = _runtime.merged(0, 0, v_gate, v_x, gate, x)
-    s = torch.sigmoid(gate)
-    g_gate_term_2 = gate * (1 - s) + 1
-    v_y = s * torch.addcmul(gate * v_x, g_gate_term_2 * v_gate, x)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return SwigluChain(ds, dopened, dy, dgate, dx)
 
 
 class SwigluSecond(NamedTuple):
@@ -205,38 +133,9 @@ class SwigluSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def swiglu_double_backward(
-    v_gate: Tensor, v_x: Tensor, g: Tensor, gate: Tensor, x: Tensor,
-) -> SwigluSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_gate (*N,), v_x (*N,), g (*N,), gate (*N,), x (*N,).
-    """
-    _inputs.fits("v_gate", v_gate, "(*N,)", (...,))
-    dtype = v_gate.dtype
-    *N_dims, = v_gate.shape
-    _inputs.fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("g", g, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    _inputs.fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
-    v_gate, v_x, g, gate, x = _runtime.single(v_gate, v_x, g, gate, x)
-    if len(N_dims) != 1:
-        v_gate, v_x, g, gate, x = _runtime.merged(0, 0, v_gate, v_x, g, gate, x)
-    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, _pair.rule.every_behind)
-    return SwigluSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(c_gate, 0, N_dims).to(dtype),
-        _runtime.restored(c_x, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_gate = c_x = None
-    if v_gate is None:
-        v_gate = g.new_full((), 0).expand(N)
-    if needs.g or needs.gate:
-        if v_x is None:
-            v_x = g.new_full((), 0).expand(N)
     s = torch.sigmoid(gate)
     one_minus_s = 1 - s
     g_gate_term_2 = gate * one_minus_s + 1
@@ -256,21 +155,8 @@ def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
     return (v_y, c_gate, c_x)
 
 
-_pair = _runtime.Pair("swiglu", swiglu_forward, (_forward, _backward, _behind))
+swiglu_jvp = _pair.jvp()
+swiglu_double_backward = _pair.double_backward(SwigluSecond)
 
 
-def _arguments(gate, x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(gate, Tensor) or not gate.is_floating_point():
-        _inputs.fits("gate", gate, "(*N,)", (...,))
-    dtype = gate.dtype
-    *N_dims, = gate.shape
-    if not isinstance(x, Tensor) or x.shape != (*N_dims,) or x.dtype != dtype:
-        _inputs.fits("x", x, "(*N,) with N as in gate", (*N_dims,), dtype)
-    if dtype in _runtime.HALF:
-        gate, x = _runtime.single(gate, x)
-    if len(N_dims) != 1:
-        gate, x = _runtime.merged(0, 0, gate, x)
-    return dtype, N_dims, gate, x
+_pair.complete()

@@ -42,7 +42,9 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("tanh")
+_pair = _runtime.Pair("tanh", """
+    x, y, g: *N
+""")
 
 
 def tanh(x: Tensor) -> Tensor:
@@ -50,29 +52,16 @@ def tanh(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _runtime.in_plain_torch():
-        return tanh_forward(x).y.to(x.dtype)
-    dtype, N_dims, x = _arguments(x)
-    y = _pair(x)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x)
 
 
 class TanhForward(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.forward
 def tanh_forward(x: Tensor) -> TanhForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N,).
-    """
-    dtype, N_dims, x = _arguments(x)
-    result = _forward(x)
-    return TanhForward(_runtime.restored(result.y, 0, N_dims).to(dtype))
-
-
-def _forward(x) -> TanhForward:
+    """The output y, then what the backward needs."""
     y = torch.tanh(x)
     return TanhForward(y)
 
@@ -81,23 +70,9 @@ class TanhGradients(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def tanh_backward(dy: Tensor, y: Tensor) -> TanhGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), y (*N,).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("y", y, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
-    result = _backward(dy, y, _pair.rule.every)
-    return TanhGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, y, needs) -> TanhGradients:
+@_pair.backward
+def tanh_backward(dy: Tensor, y: Tensor, needs) -> TanhGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     dx = torch.ops.aten.tanh_backward(dy, y)
     return TanhGradients(dx)
 
@@ -106,14 +81,11 @@ class TanhAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def tanh_atoms(x: Tensor) -> TanhAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N,).
-    """
-    _, N_dims, x = _arguments(x)
+    """Every statement of the mathematics, as it is written."""
     y = torch.tanh(x)
-    return TanhAtoms(_runtime.restored(y, 0, N_dims))
+    return TanhAtoms(y)
 
 
 class TanhChain(NamedTuple):
@@ -121,35 +93,11 @@ class TanhChain(NamedTuple):
     dx: Tensor  # (*N,)
 
 
+@_pair.checked
 def tanh_chain(dy: Tensor, x: Tensor, y: Tensor) -> TanhChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N,), y (*N,).
-    """
-    dtype, N_dims, _ = _arguments(x)
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, y = _runtime.single(dy, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dx = torch.ops.aten.tanh_backward(dy, y)
-    return TanhChain(_runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims))
-
-
-def tanh_jvp(v_x: Tensor, y: Tensor) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N,), y (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("y", y, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, y = _runtime.single(v_x, y)
-    if len(N_dims) != 1:
-        v_x, y = _runtime.merged(0, 0, v_x, y)
-    v_y = torch.ops.aten.tanh_backward(v_x, y)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return TanhChain(dy, dx)
 
 
 class TanhSecond(NamedTuple):
@@ -157,31 +105,9 @@ class TanhSecond(NamedTuple):
     dx: Tensor  # (*N,)
 
 
-def tanh_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> TanhSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N,), g (*N,), y (*N,).
-    """
-    _inputs.fits("v_x", v_x, "(*N,)", (...,))
-    dtype = v_x.dtype
-    *N_dims, = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("y", y, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    v_x, g, y = _runtime.single(v_x, g, y)
-    if len(N_dims) != 1:
-        v_x, g, y = _runtime.merged(0, 0, v_x, g, y)
-    v_y, c_y = _behind(v_x, g, y, _pair.rule.every_behind)
-    dx, = _backward(c_y, y, _pair.rule.every)
-    return TanhSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, y, needs) -> tuple:
-    N = g.shape[0]
     v_y = c_y = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
     if needs.g:
         v_y = torch.ops.aten.tanh_backward(v_x, y)
     if needs.y:
@@ -189,19 +115,8 @@ def _behind(v_x, g, y, needs) -> tuple:
     return (v_y, c_y)
 
 
-_pair = _runtime.Pair("tanh", tanh_forward, (_forward, _backward, _behind))
+tanh_jvp = _pair.jvp()
+tanh_double_backward = _pair.double_backward(TanhSecond)
 
 
-def _arguments(x) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N,)", (...,))
-    dtype = x.dtype
-    *N_dims, = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, 0, x)
-    return dtype, N_dims, x
+_pair.complete()

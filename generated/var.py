@@ -50,7 +50,12 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("var")
+_pair = _runtime.Pair("var", """
+    x, diff: *N C
+    y, g: *N
+    mean: *N 1
+    correction < C: correction must be below C
+""")
 
 
 def var(x: Tensor, correction: float = 1) -> Tensor:
@@ -58,12 +63,7 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _runtime.in_plain_torch():
-        return var_forward(x, correction).y.to(x.dtype)
-    dtype, N_dims, x, correction = _arguments(x, correction)
-    y = _pair(x, correction)
-    y = _runtime.restored(y, 0, N_dims)
-    return y if y.dtype == dtype else y.to(dtype)
+    return _pair(x, correction)
 
 
 class VarForward(NamedTuple):
@@ -72,20 +72,9 @@ class VarForward(NamedTuple):
     correction: float
 
 
+@_pair.forward
 def var_forward(x: Tensor, correction: float = 1) -> VarForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, C).
-    """
-    dtype, N_dims, x, correction = _arguments(x, correction)
-    result = _forward(x, correction)
-    return VarForward(
-        _runtime.restored(result.y, 0, N_dims).to(dtype), _runtime.restored(result.diff, 0, N_dims),
-        result.correction,
-    )
-
-
-def _forward(x, correction) -> VarForward:
+    """The output y, then what the backward needs."""
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
     diff = x - mean
@@ -98,29 +87,9 @@ class VarGradients(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def var_backward(dy: Tensor, diff: Tensor, correction: float) -> VarGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N,), diff (*N, C).
-    """
-    _inputs.fits("dy", dy, "(*N,)", (...,))
-    dtype = dy.dtype
-    *N_dims, = dy.shape
-    _inputs.fits("diff", diff, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
-    *_, C = diff.shape
-    dy, diff = _runtime.single(dy, diff)
-    if len(N_dims) != 1:
-        dy, = _runtime.merged(0, 0, dy)
-        diff, = _runtime.merged(0, -1, diff)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    result = _backward(dy, diff, correction, _pair.rule.every)
-    return VarGradients(_runtime.restored(result.dx, 0, N_dims).to(dtype))
-
-
-def _backward(dy, diff, correction, needs) -> VarGradients:
+@_pair.backward
+def var_backward(dy: Tensor, diff: Tensor, correction: float, needs) -> VarGradients:
+    """The gradients of the inputs, from dy and what the forward saved."""
     C = diff.shape[1]
     dx = 2 * dy[:, None] / (C - correction) * diff
     return VarGradients(dx)
@@ -132,22 +101,16 @@ class VarAtoms(NamedTuple):
     y: Tensor  # (*N,)
 
 
+@_pair.checked
 def var_atoms(x: Tensor, correction: float = 1) -> VarAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, C).
-    """
-    _, N_dims, x, correction = _arguments(x, correction)
+    """Every statement of the mathematics, as it is written."""
     C = x.shape[1]
     if C == 0:
         raise ValueError("var_atoms divides a number by C, which is 0")
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     y = (diff ** 2).sum(1) / (C - correction)
-    return VarAtoms(
-        _runtime.restored(mean, 0, N_dims), _runtime.restored(diff, 0, N_dims),
-        _runtime.restored(y, 0, N_dims),
-    )
+    return VarAtoms(mean, diff, y)
 
 
 class VarChain(NamedTuple):
@@ -157,53 +120,18 @@ class VarChain(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
+@_pair.checked
 def var_chain(
     dy: Tensor, x: Tensor, mean: Tensor, diff: Tensor, y: Tensor, correction: float = 1,
 ) -> VarChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dy (*N,), x (*N, C), mean (*N, 1), diff (*N, C), y (*N,).
-    """
-    dtype, N_dims, x, correction = _arguments(x, correction)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     C = x.shape[1]
-    _inputs.fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
-    _inputs.fits("mean", mean, "(*N, 1)", (*N_dims, 1), dtype, True)
-    _inputs.fits("diff", diff, "(*N, C)", (*N_dims, C), dtype, True)
-    _inputs.fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    dy, mean, diff, y = _runtime.single(dy, mean, diff, y)
-    if len(N_dims) != 1:
-        dy, y = _runtime.merged(0, 0, dy, y)
-        mean, diff = _runtime.merged(0, -1, mean, diff)
     if C == 0:
         raise ValueError("var_chain divides a number by C, which is 0")
     ddiff = 2 * dy[:, None] / (C - correction) * diff
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
-    return VarChain(
-        _runtime.restored(dmean, 0, N_dims), _runtime.restored(ddiff, 0, N_dims),
-        _runtime.restored(dy, 0, N_dims), _runtime.restored(dx, 0, N_dims),
-    )
-
-
-def var_jvp(v_x: Tensor, diff: Tensor, correction: float) -> Tensor:
-    """The tangent of y, from those of the inputs and what the forward saved.
-
-    Shapes: v_x (*N, C), diff (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, diff = _runtime.single(v_x, diff)
-    if len(N_dims) != 1:
-        v_x, diff = _runtime.merged(0, -1, v_x, diff)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    C = v_x.shape[1]
-    v_y = 2 * (diff * v_x).sum(1) / (C - correction)
-    return _runtime.restored(v_y, 0, N_dims).to(dtype)
+    return VarChain(dmean, ddiff, dy, dx)
 
 
 class VarSecond(NamedTuple):
@@ -211,37 +139,10 @@ class VarSecond(NamedTuple):
     dx: Tensor  # (*N, C)
 
 
-def var_double_backward(v_x: Tensor, g: Tensor, diff: Tensor, correction: float) -> VarSecond:
-    """The gradients by g, which is dy, and by the inputs, of the gradients times v.
-
-    Shapes: v_x (*N, C), g (*N,), diff (*N, C).
-    """
-    _inputs.fits("v_x", v_x, "(*N, C)", (..., None))
-    dtype = v_x.dtype
-    *N_dims, C = v_x.shape
-    _inputs.fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
-    _inputs.fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
-    v_x, g, diff = _runtime.single(v_x, g, diff)
-    if len(N_dims) != 1:
-        v_x, diff = _runtime.merged(0, -1, v_x, diff)
-        g, = _runtime.merged(0, 0, g)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    v_y, c_diff = _behind(v_x, g, diff, correction, _pair.rule.every_behind)
-    dx, = _pullback(None, c_diff, diff, correction, _pair.rule.every)
-    return VarSecond(
-        _runtime.restored(v_y, 0, N_dims).to(dtype), _runtime.restored(dx, 0, N_dims).to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_x, g, diff, correction, needs) -> tuple:
-    N = g.shape[0]
     C = diff.shape[1]
     v_y = c_diff = None
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C)
     if needs.g:
         v_y = 2 * (diff * v_x).sum(1) / (C - correction)
     if needs.diff:
@@ -249,13 +150,9 @@ def _behind(v_x, g, diff, correction, needs) -> tuple:
     return (v_y, c_diff)
 
 
+@_pair.pullback
 def _pullback(c_y, c_diff, diff, correction, needs) -> tuple:
-    N = diff.shape[0]
     C = diff.shape[1]
-    if c_y is None:
-        c_y = diff.new_full((), 0).expand(N)
-    if c_diff is None:
-        c_diff = diff.new_full((), 0).expand(N, C)
     dx = torch.addcmul(
         c_diff - c_diff.sum(1, keepdim=True) / C,
         2 * c_y[:, None] / (C - correction),
@@ -264,25 +161,8 @@ def _pullback(c_y, c_diff, diff, correction, needs) -> tuple:
     return (dx,)
 
 
-_pair = _runtime.Pair(
-    "var", var_forward, (_forward, _backward, _behind, _pullback), numbers="correction",
-)
+var_jvp = _pair.jvp()
+var_double_backward = _pair.double_backward(VarSecond)
 
 
-def _arguments(x, correction) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
-        _inputs.fits("x", x, "(*N, C)", (..., None))
-    dtype = x.dtype
-    *N_dims, C = x.shape
-    if dtype in _runtime.HALF:
-        x = x.float()
-    if len(N_dims) != 1:
-        x, = _runtime.merged(0, -1, x)
-    if not isinstance(correction, (float, int)):
-        correction = _inputs.number("correction", correction)
-    if not correction < C:
-        raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    return dtype, N_dims, x, correction
+_pair.complete()

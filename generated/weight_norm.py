@@ -57,7 +57,11 @@ from torch import Tensor
 
 from . import _runtime
 
-_inputs = _runtime.Arguments("weight_norm")
+_pair = _runtime.Pair("weight_norm", """
+    v, w, g_2: H *K
+    g: H
+    norm: H *K=1
+""")
 
 
 def weight_norm(v: Tensor, g: Tensor) -> Tensor:
@@ -65,12 +69,7 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
 
     Shapes: v (H, *K), g (H,).
     """
-    if _runtime.in_plain_torch():
-        return weight_norm_forward(v, g).w.to(v.dtype)
-    dtype, K_dims, v, g = _arguments(v, g)
-    w = _pair(v, g)
-    w = _runtime.restored(w, 1, K_dims)
-    return w if w.dtype == dtype else w.to(dtype)
+    return _pair(v, g)
 
 
 class WeightNormForward(NamedTuple):
@@ -80,20 +79,9 @@ class WeightNormForward(NamedTuple):
     norm: Tensor  # (H, *K=1)
 
 
+@_pair.forward
 def weight_norm_forward(v: Tensor, g: Tensor) -> WeightNormForward:
-    """The output w, then what the backward needs.
-
-    Shapes: v (H, *K), g (H,).
-    """
-    dtype, K_dims, v, g = _arguments(v, g)
-    result = _forward(v, g)
-    return WeightNormForward(
-        _runtime.restored(result.w, 1, K_dims).to(dtype), _runtime.restored(result.v, 1, K_dims),
-        result.g, _runtime.restored(result.norm, 1, [1] * len(K_dims)),
-    )
-
-
-def _forward(v, g) -> WeightNormForward:
+    """The output w, then what the backward needs."""
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v
     return WeightNormForward(w, v, g, norm)
@@ -104,27 +92,11 @@ class WeightNormGradients(NamedTuple):
     dg: Tensor  # (H,)
 
 
-def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> WeightNormGradients:
-    """The gradients of the inputs, from dw and what the forward saved.
-
-    Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1).
-    """
-    _inputs.fits("dw", dw, "(H, *K)", (None, ...))
-    dtype = dw.dtype
-    H, *K_dims = dw.shape
-    _inputs.fits("v", v, "(H, *K) with H, K as in dw", (H, *K_dims), dtype, True)
-    _inputs.fits("g", g, "(H,) with H as in dw", (H,), dtype, True)
-    _inputs.fits("norm", norm, "(H, *K=1) with H as in dw", (H, *[1] * len(K_dims)), dtype, True)
-    dw, v, g, norm = _runtime.single(dw, v, g, norm)
-    if len(K_dims) != 1:
-        dw, v, norm = _runtime.merged(1, 0, dw, v, norm)
-    result = _backward(dw, v, g, norm, _pair.rule.every)
-    return WeightNormGradients(
-        _runtime.restored(result.dv, 1, K_dims).to(dtype), result.dg.to(dtype),
-    )
-
-
-def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
+@_pair.backward
+def weight_norm_backward(
+    dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, needs,
+) -> WeightNormGradients:
+    """The gradients of the inputs, from dw and what the forward saved."""
     dv = None
     dg = (dw * v).sum(1) / norm[:, 0]
     if needs.v:
@@ -137,17 +109,12 @@ class WeightNormAtoms(NamedTuple):
     w: Tensor  # (H, *K)
 
 
+@_pair.checked
 def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: v (H, *K), g (H,).
-    """
-    _, K_dims, v, g = _arguments(v, g)
+    """Every statement of the mathematics, as it is written."""
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v
-    return WeightNormAtoms(
-        _runtime.restored(norm, 1, [1] * len(K_dims)), _runtime.restored(w, 1, K_dims),
-    )
+    return WeightNormAtoms(norm, w)
 
 
 class WeightNormChain(NamedTuple):
@@ -157,50 +124,13 @@ class WeightNormChain(NamedTuple):
     dg: Tensor  # (H,)
 
 
+@_pair.checked
 def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor) -> WeightNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time.
-
-    Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1), w (H, *K).
-    """
-    dtype, K_dims, v, g = _arguments(v, g)
-    H = v.shape[0]
-    _inputs.fits("dw", dw, "(H, *K)", (H, *K_dims), dtype, True)
-    _inputs.fits("norm", norm, "(H, *K=1)", (H, *[1] * len(K_dims)), dtype, True)
-    _inputs.fits("w", w, "(H, *K)", (H, *K_dims), dtype, True)
-    dw, norm, w = _runtime.single(dw, norm, w)
-    if len(K_dims) != 1:
-        dw, norm, w = _runtime.merged(1, 0, dw, norm, w)
+    """The gradient of every statement and input, one step of the chain rule at a time."""
     dnorm = (-dw * w / norm).sum(1, keepdim=True)
     dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
-    return WeightNormChain(
-        _runtime.restored(dnorm, 1, [1] * len(K_dims)), _runtime.restored(dw, 1, K_dims),
-        _runtime.restored(dv, 1, K_dims), dg,
-    )
-
-
-def weight_norm_jvp(v_v: Tensor, v_g: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Tensor:
-    """The tangent of w, from those of the inputs and what the forward saved.
-
-    Shapes: v_v (H, *K), v_g (H,), v (H, *K), g (H,), norm (H, *K=1).
-    """
-    _inputs.fits("v_v", v_v, "(H, *K)", (None, ...))
-    dtype = v_v.dtype
-    H, *K_dims = v_v.shape
-    _inputs.fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
-    _inputs.fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
-    _inputs.fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
-    _inputs.fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
-    v_v, v_g, v, g, norm = _runtime.single(v_v, v_g, v, g, norm)
-    if len(K_dims) != 1:
-        v_v, v, norm = _runtime.merged(1, 0, v_v, v, norm)
-    sum_v_v_v = (v * v_v).sum(1, keepdim=True)
-    v_w = torch.addcmul(
-        g[:, None] / norm * v_v,
-        (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
-        v,
-    )
-    return _runtime.restored(v_w, 1, K_dims).to(dtype)
+    return WeightNormChain(dnorm, dw, dv, dg)
 
 
 class WeightNormSecond(NamedTuple):
@@ -209,43 +139,9 @@ class WeightNormSecond(NamedTuple):
     dg: Tensor  # (H,)
 
 
-def weight_norm_double_backward(
-    v_v: Tensor, v_g: Tensor, g_2: Tensor, v: Tensor, g: Tensor, norm: Tensor,
-) -> WeightNormSecond:
-    """The gradients by g, which is dw, and by the inputs, of the gradients times v.
-
-    Shapes: v_v (H, *K), v_g (H,), g_2 (H, *K), v (H, *K), g (H,), norm (H, *K=1).
-    """
-    _inputs.fits("v_v", v_v, "(H, *K)", (None, ...))
-    dtype = v_v.dtype
-    H, *K_dims = v_v.shape
-    _inputs.fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
-    _inputs.fits("g_2", g_2, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
-    _inputs.fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
-    _inputs.fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
-    _inputs.fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
-    v_v, v_g, g_2, v, g, norm = _runtime.single(v_v, v_g, g_2, v, g, norm)
-    if len(K_dims) != 1:
-        v_v, g_2, v, norm = _runtime.merged(1, 0, v_v, g_2, v, norm)
-    v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm, _pair.rule.every_behind)
-    dv, dg = _pullback(None, c_norm, v, g, norm, _pair.rule.every)
-    dv = dv + c_v
-    dg = dg + c_g
-    return WeightNormSecond(
-        _runtime.restored(v_w, 1, K_dims).to(dtype), _runtime.restored(dv, 1, K_dims).to(dtype),
-        dg.to(dtype),
-    )
-
-
+@_pair.behind
 def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
-    H = g_2.shape[0]
-    K = g_2.shape[1]
     v_w = c_v = c_g = c_norm = None
-    if v_v is None:
-        v_v = g_2.new_full((), 0).expand(H, K)
-    if needs.g_2 or needs.v or needs.norm:
-        if v_g is None:
-            v_g = g_2.new_full((), 0).expand(H)
     if needs.v or needs.g or needs.norm:
         g_g = (g_2 * v).sum(1, keepdim=True) / norm
         g_v_term = g_g / norm
@@ -277,15 +173,9 @@ def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
     return (v_w, c_v, c_g, c_norm)
 
 
+@_pair.pullback
 def _pullback(c_w, c_norm, v, g, norm, needs) -> tuple:
-    H = v.shape[0]
-    K = v.shape[1]
     dv = dg = None
-    if c_w is None:
-        c_w = v.new_full((), 0).expand(H, K)
-    if needs.v:
-        if c_norm is None:
-            c_norm = v.new_full((), 0).expand(H, 1)
     sum_c_w_v = (c_w * v).sum(1, keepdim=True)
     if needs.v:
         dv = torch.addcmul(g[:, None] * c_w, c_norm - sum_c_w_v * g[:, None] / norm ** 2, v) / norm
@@ -294,21 +184,8 @@ def _pullback(c_w, c_norm, v, g, norm, needs) -> tuple:
     return (dv, dg)
 
 
-_pair = _runtime.Pair("weight_norm", weight_norm_forward, (_forward, _backward, _behind, _pullback))
+weight_norm_jvp = _pair.jvp()
+weight_norm_double_backward = _pair.double_backward(WeightNormSecond)
 
 
-def _arguments(v, g) -> tuple:
-    """The arguments as the formulas take them, in the format and with the dimensions that these are
-    computed in, after what they had. Raises what the page above says.
-    """
-    if not isinstance(v, Tensor) or v.dim() < 1 or not v.is_floating_point():
-        _inputs.fits("v", v, "(H, *K)", (None, ...))
-    dtype = v.dtype
-    H, *K_dims = v.shape
-    if not isinstance(g, Tensor) or g.shape != (H,) or g.dtype != dtype:
-        _inputs.fits("g", g, "(H,) with H as in v", (H,), dtype, wide=True)
-    if dtype in _runtime.HALF:
-        v, g = _runtime.single(v, g)
-    if len(K_dims) != 1:
-        v, = _runtime.merged(1, 0, v)
-    return dtype, K_dims, v, g
+_pair.complete()

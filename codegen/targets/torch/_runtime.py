@@ -21,12 +21,13 @@ Long: one file is copied beside the modules, and it is read there as one.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
 import operator
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from numbers import Real
 
 import torch
@@ -39,13 +40,178 @@ from torch.autograd import Function, forward_ad
 from torch.compiler import is_compiling, is_exporting
 
 HALF = (torch.float16, torch.bfloat16)
+MOST = 1000  # shapes and dtypes of arguments that are remembered, for each function
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class Formula:
+    """An expression of sizes and numbers, or a comparison, as a function of these by name; with the
+    ``words`` that say what has to be so.
+    """
+
+    def __init__(self, text: str, words: str = ""):
+        node = ast.parse(text, mode="eval").body
+        self.value, self.words = computed(node), words
+        self.names = {n.id: None for n in ast.walk(node) if isinstance(n, ast.Name)}.keys()
+        self.parts = ()  # dividend and divisor, each with its text; what is compared
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            self.parts = [(ast.unparse(n), computed(n)) for n in (node.left, node.right)]
+        elif isinstance(node, ast.Compare):
+            compared = [node.left, *node.comparators]
+            self.parts = [(words, computed(compared[len(compared) - 2]))]
+
+    def demanded(self, name: str, known: Mapping[str, float], numbers: Collection[str] = ()) -> None:
+        """ValueError where it is not so; written so that NaN is refused too."""
+        if not self.value(known):
+            got = f", got {self.parts[0][1](known)}" if self.names & {*numbers} else ""
+            sizes = [f"{n} = {known[n]}" for n in sorted(self.names) if n not in numbers]
+            where = f" where {', '.join(sizes)}" if sizes else ""
+            raise ValueError(f"{name}: {self.words}{got}{where}")
+
+    def divided(self, name: str, known: Mapping[str, float]) -> int:
+        """A size; ValueError where what is divided is not a multiple."""
+        if not self.parts:
+            return self.value(known)
+        (what, dividend), (by, divisor) = [(text, value(known)) for text, value in self.parts]
+        if divisor < 1 or dividend % divisor:
+            raise ValueError(f"{name}: {what} = {dividend} is not a multiple of {by} = {divisor}")
+        return dividend // divisor
+
+
+def computed(node: ast.expr) -> Callable[[Mapping], float]:
+    """What an expression is, as a function of what is known by name."""
+    match node:
+        case ast.Constant(value=number):
+            return lambda known: number
+        case ast.Name(id=name):
+            return lambda known: known[name]
+        case ast.UnaryOp(operand=operand):
+            value = computed(operand)
+            return lambda known: -value(known)
+        case ast.BinOp(left=left, op=sign, right=right):
+            left, apply, right = computed(left), OPERATORS[type(sign)], computed(right)
+            return lambda known: apply(left(known), right(known))
+        case ast.Call(func=ast.Attribute(attr=name), args=[argument]):
+            function, value = getattr(math, name), computed(argument)
+            return lambda known: function(value(known))
+        case ast.Compare(left=left, ops=signs, comparators=others):
+            values = [computed(each) for each in (left, *others)]
+            signs = [OPERATORS[type(sign)] for sign in signs]
+
+            def holds(known):
+                numbers = [value(known) for value in values]
+                pairs = zip(signs, numbers, numbers[1:], strict=False)
+                return all([sign(one, other) for sign, one, other in pairs])
+
+            return holds
+    raise TypeError(f"no arithmetic: {ast.unparse(node)}")
 
 
 class Arguments:
-    """The arguments of the functions of one module, which is called ``name`` in errors."""
+    """The arguments of the functions of one module, which is called ``name`` in errors. The
+    ``notation`` says what they are, a line for each:
 
-    def __init__(self, name: str):
+        x, y: *N C                a tensor by its axes, of which *N is any number; so dx, v_x, c_x
+        mean: *N=1 1              with size 1 along these
+        gain: C = 1               it may be left out, and is 1 everywhere then
+        weight: C = 1, constant   it has no gradient, and may be of any narrower dtype
+        target: N C, broadcast    it is repeated to its shape
+        labels: N -> C            whole numbers: for each of N a place along C
+        labels: N -> C, ignored   where they are not ignore_index
+        loss: () for mean; N for none       the reduction decides
+        reduction: none | mean    a word
+        D = 4                     a size; K = C / groups, too, or a number that may be left out
+        eps > 0: WORDS            what has to be so, and what is said where it is not
+    """
+
+    def __init__(self, name: str, notation: str = ""):
         self.name = name
+        self.axes: dict[str, dict[str, tuple[str, ...]]] = {}  # by name and by word, "" for all
+        self.fills: dict[str, float] = {}
+        self.bounds: dict[str, tuple[str, ...]] = {}
+        self.flags: dict[str, set[str]] = {"constant": set(), "broadcast": set(), "ignored": set()}
+        self.words: tuple[str, ...] = ()
+        self.sizes: dict[str, Formula] = {}
+        self.demands: list[Formula] = []
+        self.products: list[tuple[str, Formula]] = []
+        for line in filter(None, map(str.strip, notation.split("\n"))):
+            self._read(line)
+        every = [a for own in self.axes.values() for axes in own.values() for a in axes]
+        self.several = {axis[1:] for axis in every if axis[0] == "*" and "=" not in axis}
+        self.lengths = {axis.strip("*") for axis in every} - {"1"}
+
+    def _read(self, line: str) -> None:
+        head, colon, said = line.partition(": ")
+        if not colon:
+            name, _, text = line.partition(" = ")
+            self.sizes[name] = Formula(text)
+            dividend, divides, divisor = text.partition(" / ")
+            if divides and dividend.isidentifier():
+                self.products.append((dividend, Formula(f"{name} * {divisor}")))
+        elif any(sign in head for sign in "<>="):
+            self.demands.append(Formula(head, said))
+            whole, equal, parts = head.partition(" == ")
+            if equal and whole.isidentifier() and "+" not in parts and "-" not in parts:
+                self.products.append((whole, Formula(parts)))
+        elif " | " in said:
+            self.words = tuple(said.split(" | "))
+        else:
+            for name in head.split(", "):
+                self._noted(name, said)
+
+    def _noted(self, name: str, said: str) -> None:
+        said, *flags = said.split(", ")
+        for flag in flags:
+            self.flags[flag].add(name)
+        said, _, bounds = said.partition(" -> ")
+        said, _, fill = said.partition(" = ")
+        if bounds:
+            self.bounds[name] = tuple(bounds.split())
+        if fill:
+            self.fills[name] = float(fill)
+        own = self.axes[name] = {}
+        for each in said.split("; "):
+            axes, _, words = each.partition(" for ")
+            own |= dict.fromkeys(words.split() or [""], tuple(axes.replace("()", "").split()))
+
+    def axes_of(self, name: str) -> dict[str, tuple[str, ...]]:
+        """The axes of a tensor by the word of the reduction; of none, for what is no tensor."""
+        if name in self.axes:
+            return self.axes[name]
+        if name[:2] in ("v_", "c_"):
+            return self.axes_of(name[2:])
+        return self.axes_of(name[1:]) if name[:1] == "d" else {}
+
+    def with_fixed(self, known: dict[str, int]) -> dict[str, int]:
+        """The sizes, and those that they fix: in ``K = C / groups``, and where ``P == K * H``."""
+        for name, formula in self.sizes.items():
+            if name in self.lengths and formula.names <= known.keys():
+                known.setdefault(name, formula.divided(self.name, known))
+        for whole, parts in self.products:
+            unknown = {whole, *parts.names} - known.keys()
+            if unknown == {whole}:
+                known[whole] = parts.value(known)
+            elif len(unknown) == 1:
+                (name,) = unknown
+                known[name] = known[whole] // (parts.value({**known, name: 1}) or 1)
+        return known
+
+    def along(self, name: str, word: str) -> tuple[str, ...] | None:
+        """The axes of a tensor; None where this word of the reduction has no such tensor."""
+        own = self.axes_of(name)
+        return own.get(word, own.get(""))
 
     def fits(self, name, tensor, axes, shape, dtype=None, single=False, *, wide=False) -> None:
         """Long: TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do, or
@@ -171,6 +337,240 @@ class Arguments:
         if not isinstance(value, Tensor):
             kind = type(value).__name__
             raise TypeError(f"{self.name}: {name} must be a tensor, got {kind}")
+
+
+class Asked:
+    """What one function asks of its ``parameters``, and makes of them.
+
+    After the ``inputs`` of the forward, where all are there, comes what it saved, and an upstream
+    gradient: in float16 or bfloat16 these may meet float32.
+    """
+
+    def __init__(
+        self, own: Arguments, parameters: Mapping[str, inspect.Parameter], inputs: Sequence[str]
+    ):
+        self.own = own
+        places = {name: place for place, name in enumerate(parameters)}
+        tensors = [name for name in places if own.axes_of(name)]
+        others = {name: place for name, place in places.items() if name not in tensors}
+        self.shapes = [(name, p) for name, p in others.items() if name in own.several]
+        self.given = [(n, p) for n, p in others.items() if n in own.lengths - own.several]
+        self.word = others.get("reduction") if own.words else None
+        self.numbers = []
+        for name, place in others.items():
+            kind = parameters[name].annotation
+            if kind.startswith(("int", "float")) and name not in own.lengths:
+                kinds = int if kind.startswith("int") else (float, int)
+                self.numbers.append((place, name, kinds, own.sizes.get(name)))
+        self.names = [name for _, name, *_ in self.numbers]
+        names = {*self.names}
+        self.demands = [d for d in own.demands if d.names & names and d.names <= names | own.lengths]
+        self.of_sizes = [d for d in own.demands if d.names <= own.lengths]
+        told = bool(inputs) and {*inputs} <= {*parameters}
+        first = self._ordered([n for n in tensors if n in inputs] if told else tensors)
+        rest = self._ordered([n for n in tensors if n not in first])
+        ordered = [*((n, "same" if told else "saved") for n in first), *((n, "saved") for n in rest)]
+        self.order = [(places[name], name, kind) for name, kind in ordered]
+        self.first = [(places[n], n) for n, _ in ordered if len(own.axes_of(n)) > 1]
+        self.labels = [(places[n], n, own.bounds[n]) for n in tensors if n in own.bounds]
+        self.labels = [label for label in self.labels if label[1] not in own.flags["ignored"]]
+        self.tensors = [places[name] for name in tensors]
+        self.rest = [place for place in others.values() if place not in [n[0] for n in self.numbers]]
+        self.passed: dict = {}
+
+    def _ordered(self, names: Sequence[str]) -> list[str]:
+        """What says which dtype is computed in first, what has to fit it last, and what has size 1
+        along several dimensions after what shows how many these are.
+        """
+        own, found, shown = self.own, [], {name for name, _ in self.shapes}
+        late = {*own.fills} | own.flags["broadcast"]
+        typed = own.flags["constant"] | {*own.bounds}
+        waiting = sorted(names, key=lambda n: 2 if n in late else n in typed)
+        waiting.sort(key=lambda n: len(own.axes_of(n)) > 1)
+        while waiting:
+            ones = [{a[1:-2] for a in self._axes(n) if a[-2:] == "=1"} for n in waiting]
+            name = waiting.pop(next((i for i, own in enumerate(ones) if own <= shown), 0))
+            shown |= {axis.strip("*") for axis in self._axes(name)}
+            found.append(name)
+        return found
+
+    def _axes(self, name: str) -> tuple[str, ...]:
+        return next(iter(self.own.axes_of(name).values()))
+
+    def prepared(self, given: Sequence) -> tuple:
+        """The dtype, the sizes by name, those of several dimensions, and the arguments as formulas
+        take them. Raises what the page above says. Shapes and dtypes that have passed pass again.
+        """
+        key = None
+        try:
+            if not is_compiling():
+                key = self._key(given)
+            dtype, known, several, changes, accepted = self.passed[key]
+        except (AttributeError, KeyError, TypeError):
+            dtype, known, several, changes, accepted = found = self._looked_at(given)
+            if key is not None:
+                self._remember(key, found)
+        if not (changes or self.numbers):
+            return dtype, known, several, given
+        arguments = [*given]
+        for place, own, shapes in changes:
+            if own is not None:
+                arguments[place] = arguments[place].to(own)
+            for change, shape in shapes:
+                arguments[place] = change(arguments[place], shape)
+        for place, name, kinds, default in self.numbers:
+            if not isinstance(given[place], kinds):
+                arguments[place] = self._number(given[place], name, kinds, default, known)
+        if self.demands:
+            numbers = tuple([arguments[place] for place, *_ in self.numbers])
+            if numbers not in accepted:
+                self._demanded(dict(zip(self.names, numbers, strict=True)), known)
+                if len(accepted) == MOST:
+                    accepted.clear()
+                accepted.add(numbers)
+        return dtype, known, several, arguments
+
+    def _demanded(self, numbers: Mapping[str, float], known: Mapping[str, float]) -> None:
+        known = {**known, **numbers}
+        for demand in self.demands:
+            if demand.names <= known.keys():
+                demand.demanded(self.own.name, known, numbers)
+
+    def _key(self, given: Sequence) -> tuple:
+        """What decides whether arguments fit, but for numbers."""
+        tensors = [given[place] for place in self.tensors]
+        key = [None if tensor is None else (tensor.shape, tensor.dtype) for tensor in tensors]
+        return (*key, *[given[place] for place in self.rest]) if self.rest else tuple(key)
+
+    def _remember(self, key: tuple, found: tuple) -> None:
+        try:
+            if len(self.passed) == MOST:
+                self.passed.clear()
+            self.passed[key] = found
+        except TypeError:  # sizes that are not known yet, while torch traces
+            pass
+
+    def _number(self, number, name: str, kinds, default: Formula | None, known: Mapping):
+        if number is not None:
+            return (self.own.whole if kinds is int else self.own.number)(name, number)
+        if default is None:
+            raise TypeError(f"{self.own.name}: {name} is missing")
+        try:
+            return default.value(known)
+        except ZeroDivisionError:
+            zeros = " and ".join(n for n in default.names if known[n] == 0)
+            words = f"{self.own.name} divides a number by {zeros}, which is 0"
+            raise ValueError(words) from None
+
+    def _looked_at(self, given: Sequence) -> tuple:
+        own, dtype, known, several, owners, changes = self.own, None, {}, {}, {}, []
+        word = "" if self.word is None else given[self.word]
+        if word != "":
+            own.one_of("reduction", word, *own.words)
+            known["reduction"] = word
+        known |= {n: f.value({}) for n, f in own.sizes.items() if not f.names}
+        known |= {name: given[place] for name, place in self.given}
+        for name, place in self.shapes:
+            several[name] = own.shape(name, given[place])
+            known[name] = math.prod(given[place])
+        for place, name in self.first:
+            axes = own.along(name, word)
+            own.fits(name, given[place], _written(axes), _expected(axes, {}, {}), dtype, True)
+            dtype = given[place].dtype
+        found = {}
+        for place, name, kind in self.order:
+            axes, tensor = own.along(name, word), given[place]
+            if axes is None or (tensor is None and name in own.fills):
+                continue
+            if name in own.flags["broadcast"]:
+                tensor = spread(tensor, tuple(_expected(axes, known, several)))
+            for again in (False, True):  # with all sizes known, of an axis that is there twice
+                tensor, dtype = self._of_kind(name, kind, tensor, axes, dtype, known, several, owners)
+                if again or all(axis in known for axis in _names(axes)):
+                    break
+                for axis, size in _measured(axes, tensor.shape):
+                    if axis not in known:
+                        owners[axis], known[axis] = name, size
+                        if axis in own.several:
+                            several[axis], known[axis] = tuple(size), math.prod(size)
+            found[place] = name, tensor, axes
+        shown = {*known}
+        for demand in self.of_sizes:
+            if demand.names <= shown:
+                demand.demanded(own.name, known)
+        known = own.with_fixed(known)
+        for place, (name, tensor, axes) in found.items():
+            target = torch.float32 if tensor.dtype in HALF else tensor.dtype
+            shapes = []
+            if tensor.shape != given[place].shape:
+                shapes.append((Tensor.expand, tensor.shape))
+            if any(axis[0] == "*" and len(several[axis[1:].removesuffix("=1")]) != 1 for axis in axes):
+                shape = [1 if a[-2:] in ("1", "=1") else known[a.strip("*")] for a in axes]
+                shapes.append((Tensor.reshape, shape))
+            if shapes or target != given[place].dtype:
+                changes.append((place, target if target != given[place].dtype else None, shapes))
+        return dtype, known, several, changes, set()
+
+    def _of_kind(self, name, kind, tensor, axes, dtype, known, several, owners):
+        """The tensor as it is computed with, and the dtype of all, where it fits."""
+        own, words = self.own, _written(axes)
+        by: dict[str, list[str]] = {}
+        for axis in dict.fromkeys(_names(axes)):
+            if axis in owners:
+                by.setdefault(owners[axis], []).append(axis)
+        if by:
+            words += " with " + " and ".join(f"{', '.join(a)} as in {n}" for n, a in by.items())
+        shape = tuple(_expected(axes, known, several))
+        if name in own.bounds:
+            tensor = own.index(name, tensor)
+            own.fits(name, tensor, words, shape, torch.int64)
+        elif name in own.flags["constant"]:
+            tensor = own.as_number(name, tensor, dtype)
+            own.fits(name, tensor, words, shape, tensor.dtype)
+        else:
+            wide = kind == "same" and self.order and {*axes} < {*self.own.along(self.order[0][1], "")}
+            own.fits(name, tensor, words, shape, dtype, kind == "saved", wide=wide)
+            dtype = tensor.dtype if dtype is None else dtype
+        return tensor, dtype
+
+    def in_range(self, arguments: Sequence, known: Mapping[str, int]) -> None:
+        """IndexError for a label outside of an axis."""
+        for place, name, bounds in self.labels:
+            lengths = [known[axis] for axis in bounds if axis in known]
+            self.own.in_range(name, arguments[place], *lengths)
+
+
+def _names(axes: Sequence[str]) -> list[str]:
+    return [axis.strip("*") for axis in axes if axis[-2:] not in ("1", "=1")]
+
+
+def _written(axes: Sequence[str]) -> str:
+    """The shape in words: ``(*N, C)``."""
+    return f"({', '.join(axes)},)" if len(axes) == 1 else f"({', '.join(axes)})"
+
+
+def _expected(axes: Sequence[str], known: Mapping, several: Mapping) -> Iterator:
+    """The shape as far as it is known: None stands for a size that is not, ``...`` for several."""
+    for axis in axes:
+        if axis[0] == "*":
+            name = axis[1:].removesuffix("=1")
+            own = several.get(name, (...,))
+            yield from own if name == axis[1:] else [1] * len(own)
+        else:
+            yield 1 if axis == "1" else known.get(axis)
+
+
+def _measured(axes: Sequence[str], shape: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Each axis with its size; with those of its dimensions where it is several."""
+    more = len(shape) - len(axes)
+    place = 0
+    for axis in axes:
+        if axis[0] == "*":
+            size, place = shape[place : place + more + 1], place + more + 1
+        else:
+            size, place = shape[place], place + 1
+        if axis[-2:] not in ("1", "=1"):
+            yield axis.strip("*"), size
 
 
 # Tensors as the lines of a module take them
@@ -349,65 +749,273 @@ def for_batches(backward: Callable, *lines: Callable | None) -> Callable:
 # A pair of forward and backward as autograd sees it
 
 
-class Pair:
-    """A function with its gradient in closed form, called as a `torch.autograd.Function` is
-    applied: ``functions`` are those of a `Rule`.
+class Lines:
+    """The functions that a closed form is made of, as a module declares them by decorators."""
 
-    ``lines`` is the same function in plain torch, to be differentiated line by line. Of the
-    arguments ``numbers`` are no tensors, ``optional`` have a gradient and may be None, ``made`` are
-    not saved as they are; ``views`` are values that are others by a new name. ``plain`` is a test
-    of the arguments, and the functions of a shorter rule for where it is true. ``again`` are those
-    of the third order, for both rules, each with the places of the vectors that it takes. With
-    ``by_lines`` the second order has no closed form, and autograd goes through the lines.
+    def __init__(self):
+        self.functions: dict[str, Callable] = {}
+        self.again: dict[str, tuple[Callable, tuple[int, ...]]] = {}
+
+    def forward(self, function: Callable) -> Callable:
+        """The output, and what the backward takes."""
+        return self._declared("forward", function)
+
+    def backward(self, function: Callable) -> Callable:
+        """The gradients, of the upstream gradient, what was saved, numbers, and what it needs."""
+        return self._declared("backward", function)
+
+    def behind(self, function: Callable) -> Callable:
+        """What comes back through the gradients, of what stands before them, and the same."""
+        return self._declared("behind", function)
+
+    def pullback(self, function: Callable) -> Callable:
+        """What comes back to the inputs from the output and from what was saved."""
+        return self._declared("pullback", function)
+
+    def _declared(self, kind: str, function: Callable) -> Callable:
+        self.functions[kind] = function
+        return function
+
+    def third(self, kind: str, *places: int) -> Callable[[Callable], Callable]:
+        """What comes behind ``behind`` or ``pullback``: it takes their vectors at these places."""
+
+        def declared(function):
+            self.again[kind] = function, places
+            return function
+
+        return declared
+
+
+class Pair(Arguments, Lines):
+    """A function with its gradient in closed form: what a module declares of it, and what is called
+    in its place. The ``notation`` is that of `Arguments`.
+
+    ``views`` are values that are others by a new name; torch itself refuses ``late`` labels that
+    are out of range. ``by_lines``: the second order has no closed form, and autograd goes through
+    the lines, which are those of the ``differentiated`` function, in plain torch.
     """
 
     def __init__(
         self,
         name: str,
-        lines: Callable,
-        functions: Sequence[Callable],
+        notation: str,
         *,
-        numbers: str = "",
-        optional: str = "",
-        made: str = "",
         views: str = "",
-        plain: tuple[Callable, Sequence[Callable]] | None = None,
-        again: Sequence = ((), ()),
+        late: str = "",
         by_lines: bool = False,
+        differentiated: str = "forward",
     ):
         """Long: all that a module says of its pair, by name and left out where it is usual."""
-        self.lines, self.by_lines = lines, by_lines
-        self.numbers, self.optional, self.made, self.views = (
-            {*names.split()} for names in (numbers, optional, made, views)
-        )
-        self.title = fields(functions[1]).__name__.removesuffix("Gradients")
-        output = parameters(functions[1])[0][1:]
+        Arguments.__init__(self, name, notation)
+        Lines.__init__(self)
+        self.views, self.late, self.by_lines = {*views.split()}, {*late.split()}, by_lines
+        self.made = {*self.fills} | self.flags["ignored"]
+        self.constants: list[tuple[int, str]] = []
+        self.differentiated = differentiated
+        self.transformed, self.plain, self.shorter = None, None, None
+
+    # What a module declares
+
+    def forward(self, function: Callable) -> Callable:
+        super().forward(function)
+        self.inputs, self.output = parameters(function), fields(function)._fields[0]
+        self.asked = Asked(self, types(function), self.inputs)
+        constant = self.flags["constant"]
+        self.constants = [(i, name) for i, name in enumerate(self.inputs) if name in constant]
+        self.labels = [label for label in self.asked.labels if label[1] in self.late]
+        self.asked.labels = [label for label in self.asked.labels if label[1] not in self.late]
+
+        def called(arguments, known):
+            try:
+                return self.rule.forward(*arguments)
+            except (IndexError, RuntimeError):
+                self.explain(arguments, known)
+                raise
+
+        return self._public(function, called, {self.output}, self.asked)
+
+    def backward(self, function: Callable) -> Callable:
+        super().backward(function)
+        self.gradients = fields(function)._fields
+
+        def called(arguments, known):
+            return self.rule.backward(*arguments, self.rule.every)
+
+        return self._public(function, called, {*self.gradients})
+
+    def checked(self, function: Callable) -> Callable:
+        """A function of the inputs, in plain torch."""
+        return self._public(function, lambda arguments, known: function(*arguments))
+
+    def jvp(self) -> Callable:
+        """The tangent of the output as a function: what ``behind`` makes of the gradients' vectors
+        alone.
+        """
+        vectors, kept = self._behind()
+        saved = self._saved()
+        needs = namedtuple("Needs", [kept[0], *saved])(True, *[False] * len(saved))
+
+        def called(arguments, known):
+            given, rest = arguments[: len(vectors)], arguments[len(vectors) :]
+            return self.rule.behind(*given, None, *rest, needs)[0]
+
+        words = f"The tangent of {self.output}, of those of the inputs and what was saved."
+        return self._made("jvp", [*vectors, *kept[1:]], "Tensor", words, called)
+
+    def double_backward(self, result: type) -> Callable:
+        """The backward of the backward as a function: ``behind``, then ``pullback``."""
+        vectors, kept = self._behind()
+        rounded = {*result._fields}
+
+        def called(arguments, known):
+            rule, rest = self.rule, arguments[len(vectors) + 1 :]
+            tangent, *found = rule.behind(*arguments, rule.every_behind)
+            found = dict(zip(self._saved(), found, strict=True))
+            back, gradients = [found.get(name) for name in rule.outputs], [None] * len(rounded)
+            if rule.pullback is not None:
+                gradients = rule.pullback(*back, *rest, rule.every)
+            elif back[0] is not None:
+                gradients = rule.backward(back[0], *rest, rule.every)
+            own = [found.get(name[1:]) for name in self.gradients]
+            sums = [b if a is None else a if b is None else a + b for a, b in zip(gradients, own, strict=False)]
+            return result(tangent, *sums)
+
+        words = f"The gradients by {kept[0]}, which is d{self.output}, and by the inputs, of the"
+        words += " gradients times v."
+        return self._made("double_backward", [*vectors, *kept], result, words, called, rounded)
+
+    def special(self, holds: Callable[..., bool]) -> Lines:
+        """The functions of a shorter closed form, for arguments of which the test holds."""
+        self.takes_plain, self.shorter = holds, Lines()
+        return self.shorter
+
+    def complete(self) -> None:
+        """After all that is declared."""
+        lines = f"{self.name}_{self.differentiated}"
+        self.lines = inspect.unwrap(self.functions["backward"]).__globals__[lines]
+        self.title = fields(self.functions["backward"]).__name__.removesuffix("Gradients")
         self.refusal = (
-            f"{name}: a gradient of it is differentiated again where that cannot be done;"
-            f" {lines.__name__}(...).{output} is the same in plain torch, which autograd"
+            f"{self.name}: a gradient of it is differentiated again where that cannot be done;"
+            f" {lines}(...).{self.output} is the same in plain torch, which autograd"
             " differentiates to any order"
         )
-        names = [field[1:] for field in fields(functions[1])._fields]
-        self.rule = self.function = Rule(self, functions, names, again[0])
-        self.transformed, self.plain = self.rule.transformed, None
-        if plain is not None:
-            self.takes_plain, functions = plain
-            inputs = parameters(functions[0])
-            self.plain = Rule(self, functions, [n for n in names if n in inputs], again[1])
+        names = [name[1:] for name in self.gradients]
+        self.optional = self.fills.keys() & {*names}
+        own = [self, self.shorter] if self.shorter else [self]
+        used = {n for each in own for f in each.functions.values() for n in parameters(f)}
+        self.numbers = {name for name in used if not self.axes_of(name)}
+        self.rule = self.function = Rule(self, self, names)
+        self.transformed = self.rule.transformed
+        if self.shorter is not None:
+            inputs = parameters(self.shorter.functions["forward"])
+            self.plain = Rule(self, self.shorter, [n for n in names if n in inputs])
             self.less = picked(self.rule.inputs, inputs)
             self.function = self  # which chooses
 
-    def __call__(self, *arguments):
+    def _behind(self) -> tuple[list[str], list[str]]:
+        """The vectors of ``behind``, and the upstream gradient with all that is kept."""
+        count = len(parameters(self.functions["backward"])) - 1
+        *names, _ = parameters(self.functions["behind"])
+        return names[:-count], names[-count:]
+
+    def _saved(self) -> list[str]:
+        return [name for name in parameters(self.functions["backward"])[1:-1] if self.axes_of(name)]
+
+    def _made(self, kind, names, result, words, called, rounded=None) -> Callable:
+        numbers = types(self.functions["forward"]) | types(self.functions["backward"])
+        own = inspect.Parameter("of", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")
+        shown = [
+            own.replace(name=name)
+            if self.axes_of(name)
+            else numbers[name].replace(default=numbers[name].default if name == "reduction" else own.empty)
+            for name in names
+        ]
+
+        def function():
+            pass
+
+        function.__name__ = function.__qualname__ = f"{self.name}_{kind}"
+        function.__module__ = inspect.unwrap(self.functions["backward"]).__module__
+        function.__doc__ = words
+        function.__signature__ = inspect.Signature(shown, return_annotation=result)
+        return self._public(function, called, rounded or {"v"})
+
+    def _public(self, function, called, rounded=frozenset(), asked=None) -> Callable:
+        """A function for whoever calls it: its arguments are looked at, its results rounded."""
+        signature = inspect.signature(function)
+        shown = types(function)
+        asked = asked or Asked(self, shown, self.inputs)
+        count, result = len(shown), fields(function)
+        names = getattr(result, "_fields", None)
+        whole = names is not None and self.several.intersection(names)
+        signature = signature.replace(parameters=[*shown.values()])
+
+        @functools.wraps(function)
+        def public(*args, **kwargs):
+            if kwargs or len(args) != count:
+                args = signature.bind(*args, **kwargs)
+                args.apply_defaults()
+                args = args.args
+            dtype, known, several, arguments = asked.prepared(args)
+            asked.in_range(arguments, known)
+            word = known.get("reduction", "")
+            found = called(arguments, known)
+            merged = any([len(sizes) != 1 for sizes in several.values()])
+            if not (merged or whole or dtype in HALF):
+                return found
+            if names is None:
+                return self.whole(self.output, found, several, word).to(dtype)
+            own = [self.whole(*pair, several, word) for pair in zip(names, found, strict=True)]
+            pairs = zip(names, own, strict=True)
+            return result(*[t.to(dtype) if n in rounded and t is not None else t for n, t in pairs])
+
+        public.__signature__ = signature
+        return public
+
+    def whole(self, name: str, value, several: Mapping, word: str):
+        """A result with all the dimensions that one stands for."""
+        if name in several:
+            return tuple(several[name])
+        for place, axis in enumerate(self.along(name, word) or ()):
+            if axis[0] == "*" and isinstance(value, Tensor):
+                sizes = several[axis[1:].removesuffix("=1")]
+                return restored(value, place, [1] * len(sizes) if axis[-2:] == "=1" else sizes)
+        return value
+
+    # What is called
+
+    def explain(self, arguments: Sequence, known: Mapping) -> None:
+        """IndexError where it was a label that torch refused."""
+        for place, name, bounds in self.labels:
+            self.in_range(name, arguments[place], *[known[axis] for axis in bounds])
+
+    def __call__(self, *given):
+        """The output, differentiable."""
+        for place, name in self.constants:
+            self.without_gradient(name, given[place])
+        if in_plain_torch() or (self.by_lines and transforms_active()):
+            output = getattr(self.lines(*given), self.output)
+            return output.to(given[self.asked.order[0][0]].dtype)
+        dtype, known, several, arguments = self.asked.prepared(given)
+        if self.asked.labels:
+            self.asked.in_range(arguments, known)
+        try:
+            output = self._applied(arguments)
+        except (IndexError, RuntimeError):
+            self.explain(arguments, known)
+            raise
+        if several:
+            output = self.whole(self.output, output, several, known.get("reduction", ""))
+        return output if output.dtype == dtype else output.to(dtype)
+
+    def _applied(self, arguments):
         if self.transformed is not None and transforms_active():
-            output = self.transformed.apply(*arguments)[0]
-        elif is_compiling():
-            rule, arguments = self.chosen(arguments)
-            output = rule.paired.apply(*arguments)[0]
-        else:
+            return self.transformed.apply(*arguments)[0]
+        if not is_compiling():
             return self.function.apply(*arguments)[0]
-        if is_compiling() and not is_exporting():
-            return torch.ops.gradform.once(output, self.refusal)
-        return output
+        rule, arguments = self.chosen(arguments)
+        output = rule.paired.apply(*arguments)[0]
+        return output if is_exporting() else torch.ops.gradform.once(output, self.refusal)
 
     def apply(self, *arguments) -> tuple:
         rule, arguments = self.chosen(arguments)
@@ -429,13 +1037,16 @@ class Rule:
     from the output and what was saved. ``needs`` says by name what is asked for.
     """
 
-    def __init__(self, pair: Pair, functions: Sequence[Callable], gradients, again):
+    def __init__(self, pair: Pair, lines: Lines, gradients: Sequence[str]):
         self.pair, self.gradients = pair, gradients
-        self.forward, self.backward, self.behind, self.pullback = (*functions, None, None)[:4]
+        kinds = ("forward", "backward", "behind", "pullback")
+        functions = [lines.functions.get(kind) for kind in kinds]
+        self.forward, self.backward, *second = functions
         self.inputs = parameters(self.forward)
         upstream, *kept, _ = parameters(self.backward)
         self.saved = [name for name in kept if name not in pair.numbers]
         self.numbers = [name for name in kept if name in pair.numbers]
+        self.behind, self.pullback = map(self.filling, second)
         self.results = [upstream[1:], *(name for name in kept if name != upstream[1:])]
         self.outputs = self.results[:1]  # as autograd sees them
         if self.pullback is not None:
@@ -459,12 +1070,11 @@ class Rule:
             self, "Gradient", backward, self.needs, self.behind_gradients
         )
         self.again = {}
-        if again:
-            lines = [functions[0] for functions in again if functions]
-            behind = self.behind, self.needs_behind, self.third(*again[0])
-            self.again["Behind"] = again_function(self, "Behind", *behind, *lines)
-            pullback = self.pullback, self.needs, self.third(*again[-1])
-            self.again["Pullback"] = again_function(self, "Pullback", *pullback, *lines)
+        if lines.again:
+            third = [function for function, _ in lines.again.values()]
+            for kind, needs in (("behind", self.needs_behind), ("pullback", self.needs)):
+                own = getattr(self, kind), needs, self.third(*lines.again.get(kind, ()))
+                self.again[kind] = again_function(self, kind.title(), *own, *third)
 
     def apply(self, *arguments) -> tuple:
         return self.fast(*unwrap_dead_wrappers(arguments))
@@ -494,14 +1104,46 @@ class Rule:
         tensors, needs = (*gradients, *ctx.saved_tensors), ctx.needs_input_grad
         again = self.again and torch.is_grad_enabled()
         if again and not in_plain_torch(*[g for g in gradients if g is not None]):
-            return applied(self.again["Pullback"], needs, ctx.numbers, *tensors)
+            return applied(self.again["pullback"], needs, ctx.numbers, *tensors)
         return self.pullback(*tensors, *ctx.numbers, self.needs(*needs))
 
     def behind_gradients(self, vectors, tensors, numbers, needs):
         """What comes back through the gradients."""
         if self.again and torch.is_grad_enabled() and not in_plain_torch(tensors[0]):
-            return applied(self.again["Behind"], needs, numbers, *vectors, *tensors)
+            return applied(self.again["behind"], needs, numbers, *vectors, *tensors)
         return self.behind(*vectors, *tensors, *numbers, self.needs_behind(*needs))
+
+    def filling(self, function: Callable | None) -> Callable | None:
+        """A function of the second order, with 0 for those of its vectors that are None."""
+        if function is None:
+            return None
+        pair, names = self.pair, parameters(function)
+        axes = [pair.axes_of(name) for name in names]
+        places = [i for i, own in enumerate(axes) if own and names[i] not in self.saved]
+        number = names.index("reduction") if pair.words else None
+
+        @functools.wraps(function)
+        def full(*arguments):
+            left_out = [place for place in places if arguments[place] is None]
+            if not left_out:
+                return function(*arguments)
+            word, known, like = "" if number is None else arguments[number], {"1": 1}, None
+            own = [each.get(word, each.get("")) for each in axes]
+            for name, along, value in zip(names, own, arguments, strict=True):
+                if isinstance(value, Tensor) and along is not None:
+                    known.update(zip(along, value.shape, strict=True))
+                    like = value if value.is_floating_point() else like
+                elif name in pair.lengths:
+                    known[name] = known[f"*{name}"] = value
+            known, arguments = pair.with_fixed(known), [*arguments]
+            for place in left_out:
+                if own[place] is None:  # this reduction has no such value
+                    continue
+                shape = [1 if axis[-2:] == "=1" else known[axis] for axis in own[place]]
+                arguments[place] = like.new_zeros(()).expand(shape)
+            return function(*arguments)
+
+        return full
 
     def third(self, function: Callable | None = None, places: Sequence[int] = ()):
         """What comes back through a function of the second order: ``function`` takes the vectors at
@@ -510,6 +1152,7 @@ class Rule:
         if function is None:
             return None
         asked = namedtuple("Needs", parameters(function)[len(places) : -len(self.numbers) - 1])
+        function = self.filling(function)
 
         def through(vectors, tensors, numbers, needs):
             vectors = [vectors[place] for place in places]
@@ -704,6 +1347,12 @@ def picked(names: Sequence[str], wanted: Sequence[str], views=()) -> Callable[[S
 
 def parameters(function: Callable) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
+
+
+def types(function: Callable) -> dict[str, inspect.Parameter]:
+    """The annotated parameters."""
+    own = inspect.signature(function).parameters
+    return {name: p for name, p in own.items() if p.annotation is not p.empty}
 
 
 def fields(function: Callable) -> type:

@@ -14,7 +14,7 @@ from codegen.program.values import Load
 from codegen.reduced import in_order
 from codegen.targets.torch.functions import Functions, layouts_in
 from codegen.targets.torch.lines import STEP
-from derive.notation.definition import NONE, REDUCTION, SUM
+from derive.notation.definition import REDUCTION
 
 
 @dataclass(frozen=True)
@@ -143,17 +143,6 @@ class Branches(Functions):
         lines = lines_of(page.lines(own), page.lines(own, 2 * STEP))
         return [*lines, *(Line(line, line) for line in missing)]
 
-    def asked(self, function: Function, margin: str = STEP) -> list[str]:
-        own = self.variants.get(id(function))
-        if own is None:
-            return super().asked(function, margin)
-        texts = {
-            w: lines_of(page.asked(f), page.asked(f, 2 * STEP)) for w, (page, f) in own.items()
-        }
-        words = quoted(sorted(own, key=[NONE, SUM, self.program.reduction, *own].index))
-        known = f'_inputs.one_of("{REDUCTION}", {REDUCTION}, {words})'
-        return [*[known] * (function is not self.program.chain), *branched(texts)]
-
     @property
     def entries(self) -> set[str]:
         """The values of the forward that are its output by another name, for any of the words."""
@@ -178,29 +167,6 @@ class Branches(Functions):
         found = {w: layouts_in(f).get(name) for w, (_, f) in own.items()}
         found = {w: layout for w, layout in found.items() if layout is not None}
         return found if len({*found.values()}) > 1 else {}
-
-    def made_whole(self, function: Function, names: Sequence[str], of: str = "") -> list[str]:
-        """The lines that give results all their dimensions where these depend on the word."""
-        lines, printer = [], self.printer(function)
-        for name in names:
-            layouts = self.varying(function, name)
-            texts = {
-                w: [Line(*[f"{name} = {whole}"] * 2)]
-                if (whole := printer.restored(name, d)) != name
-                else []
-                for w, d in layouts.items()
-            }
-            lines += [f"{name} = {of}{name}"] * bool(layouts and of)
-            lines += branched(texts) if layouts else []
-        return ["\n    ".join(lines)] if lines else []
-
-    def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
-        """As it is where the dimensions depend on the word: `made_whole` has seen to it."""
-        texts = super().restored(function, of, rounded)
-        for i, name in enumerate(function.results):
-            if self.varying(function, name):
-                texts[i] = f"{name}.to({self.dtype})" if i < rounded else name
-        return texts
 
     def dimensions(self, function: Function, name: str, layout) -> str:
         """The dimensions of a tensor in words."""

@@ -13,7 +13,7 @@ from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.lines import LONGEST, STEP, broken
-from codegen.targets.torch.printed import Core, PrintedFunction
+from codegen.targets.torch.printed import AskingFunction, Core
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import KINDS, free, in_tuple, not_asked, typed, used, wrapped
 from codegen.wanted import wanted_by
@@ -25,6 +25,8 @@ class Functions:
     """The functions of a Program as text. ``asked_for`` are the arguments of which a gradient may
     be needed, by place: those of the program, if nothing else is said.
     """
+
+    asks = "_inputs"  # what knows the arguments in a module
 
     def __init__(self, program: Program, asked_for: Sequence[Parameter] = ()):
         self.program = program
@@ -52,20 +54,22 @@ class Functions:
         tensors = [p for role in roles for p in function.parameters if p.role in role]
         like = min(tensors, key=lambda p: p.default is not None).name
         hurried, fixed = function is self.program.forward, dict(self.program.fixed)
-        around = Surroundings(self.program.name, self.dims, fixed, self.dtype, hurried)
+        around = Surroundings(
+            self.program.name, self.dims, fixed, self.dtype, hurried, self.asks
+        )
         numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         return Printer(self.sizes, numbers, like, around)
 
     def function(
         self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
-    ) -> PrintedFunction:
+    ) -> AskingFunction:
         lines = used(lines, ", ".join(results))
         kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
         kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
         layouts = layouts_in(function)
         returned = f" -> {function.result_class}:"
         uncast = "@_runtime.uncast\n" * (not core and self.multiplies_matrices(function))
-        return PrintedFunction(
+        return AskingFunction(
             function.summary,
             uncast + wrapped(f"def {function.name}", self.arguments(function), returned),
             self.shapes(function),
@@ -112,22 +116,18 @@ class Functions:
         those that do.
         """
         printer = self.printer(function)
-        named = {step.name for step in function.checks if isinstance(step, NameSize)}
-        lines = [
-            line
-            for name, length in function.sizes
-            if name not in named or function is not self.program.chain
-            for line in printer.size_lines(name, length)
-        ]
-        if not self.guards_in(function):
-            return [*lines, *(printer.step(step, margin) for step in function.steps)]
-        everything, before = frozenset(function.results), None
+        sizes = [each for each in function.sizes if each[0] not in self.sizes_at_hand(function)]
+        lines = [line for each in sizes for line in printer.size_lines(*each)]
         wanted = wanted_by(function)
         pairs = zip(function.steps, wanted, strict=True)
+        pairs = [(step, by) for step, by in pairs if not self.is_left_out(step, function)]
+        if not self.guards_in(function):
+            return [*lines, *(printer.step(step, margin) for step, _ in pairs)]
+        everything, before = frozenset(function.results), None
         guarded = {step.name for step, by in pairs if by != everything}
         unset = [name for name in function.results if name in guarded]
         lines += [not_asked(unset)] * bool(unset)
-        for step, by in zip(function.steps, wanted, strict=True):
+        for step, by in pairs:
             if by == everything:
                 lines.append(printer.step(step, margin))
             else:
@@ -136,6 +136,16 @@ class Functions:
                 lines.append(STEP + printer.step(step, margin + STEP))
             before = by
         return lines
+
+    def sizes_at_hand(self, function: Function) -> set[str]:
+        """The sizes that are known before the lines."""
+        if function is not self.program.chain:
+            return set()
+        return {step.name for step in function.checks if isinstance(step, NameSize)}
+
+    def is_left_out(self, step: Step, function: Function) -> bool:
+        """Whether a step is not printed, since something else does it."""
+        return False
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:
         """``if needs.x or needs.gain:``, by the names of what is asked for."""

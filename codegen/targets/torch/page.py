@@ -2,77 +2,62 @@
 
 from __future__ import annotations
 
-from codegen.lowering.differentiated import lines_to_differentiate
-from codegen.program.steps import Fits
+from codegen.program import Function
 from codegen.targets.torch.autograd import Autograd
-from codegen.targets.torch.lines import broken
-from codegen.targets.torch.printed import Core, PrintedFunction
-from codegen.targets.torch.wrapping import WITHIN, public, used, wrapped
+from codegen.targets.torch.functions import layouts_in
+from codegen.targets.torch.printed import PrintedFunction
+from codegen.targets.torch.wrapping import KINDS, public, wrapped
 
 
 class Page(Autograd):
     """What stands in a module, function by function."""
 
-    def public(self) -> Core:
-        """The differentiable function."""
+    def public(self) -> str:
+        """The ``def`` of the differentiable function."""
         program = self.program
-        printer, output = self.printer(program.forward), program.forward.results[0]
-        layout = program.backward.parameters[0].layout
-        first = next(
-            s.name for s in program.forward.checks if isinstance(s, Fits) and s.kind == "first"
-        )
-        lines = lines_to_differentiate(program).name
-        through = f"return {lines}({self.inputs}).{output}.to({first}.dtype)"
-        seen = "_runtime.in_plain_torch()"
-        seen += " or _runtime.transforms_active()" * self.by_lines
-        lines = [
-            *(f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")),
-            f"if {seen}:\n        {broken(through, WITHIN)}",
-            self.prepared,
-            self.explained(f"{output} = _pair({self.inputs})"),
-        ]
-        whole = printer.restored(output, layout)
-        lines += self.made_whole(program.forward, [output])
-        lines += [f"{output} = {whole}"] * (whole != output)
-        rounded = f"{output} if {output}.dtype == {self.dtype} else {output}.to({self.dtype})"
-        returned = f"return {rounded}"
-        return Core(
-            wrapped(f"def {program.name}", public(program.forward.parameters), " -> Tensor:"),
-            tuple(used(lines, returned)),
-            returned,
+        return wrapped(f"def {program.name}", public(program.forward.parameters), " -> Tensor:")
+
+    def printed(self) -> tuple[PrintedFunction, ...]:
+        """The four functions that stand before the second order."""
+        program = self.program
+        kinds = ("forward", "backward", "checked", "checked")
+        functions = (program.forward, program.backward, program.atoms, program.chain)
+        return tuple(
+            PrintedFunction(
+                function.result_class,
+                self.results(function),
+                f'"""{function.summary}"""',
+                self.declared_core(function, function.name, f"@_pair.{kind}"),
+            )
+            for kind, function in zip(kinds, functions, strict=True)
         )
 
-    def forward(self) -> PrintedFunction:
-        function = self.program.forward
-        return self.function(
-            function,
-            [
-                self.prepared,
-                self.explained(f"{self.result} = _forward({self.inputs})"),
-                *self.made_whole(function, function.results, f"{self.result}."),
-            ],
-            self.restored(function, f"{self.result}.", rounded=1),
-            self.core(function, "_forward"),
+    def results(self, function: Function) -> tuple[tuple[str, str, str], ...]:
+        """The fields of what a function returns: name, type, and its dimensions as a comment."""
+        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
+        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
+        layouts = layouts_in(function)
+        return tuple(
+            (
+                name,
+                kinds.get(name, "Tensor"),
+                f"  # {self.dimensions(function, name, layouts[name])}" if name in layouts else "",
+            )
+            for name in function.results
         )
 
-    def backward(self) -> PrintedFunction:
-        function = self.program.backward
-        arguments = [*(p.name for p in function.parameters), "_pair.rule.every"]
-        return self.function(
-            function,
-            [*self.asked(function), wrapped(f"{self.result} = _backward", arguments, indent=4)],
-            self.restored(function, f"{self.result}.", rounded=len(function.results)),
-            self.core(function, "_backward", [self.needs]),
-        )
-
-    def atoms(self) -> PrintedFunction:
-        function = self.program.atoms
-        lines = [self.prepared, *self.in_range(), *self.lines(function)]
-        lines += self.made_whole(function, function.results)
-        return self.function(function, lines, self.restored(function))
-
-    def chain(self) -> PrintedFunction:
-        function = self.program.chain
-        lines = [self.prepared, *self.in_range(), *self.asked(function), *self.lines(function)]
-        lines += self.made_whole(function, function.results)
-        return self.function(function, lines, self.restored(function))
+    def results_of_second(self) -> tuple[tuple[str, str, str], ...]:
+        """The fields of what the backward of the backward returns."""
+        second, backward = self.program.second, self.program.backward
+        tangent, *gradients = second.double.results
+        cotangents = dict(second.cotangents)
+        output = self.program.forward.results[0]
+        all_there = second.pullback is not None or output in cotangents
+        layouts = {f"d{p.name}": p.layout for p in self.program.forward.tensors}
+        layouts[tangent] = backward.parameters[0].layout
+        found = []
+        for name in (tangent, *gradients):
+            there = all_there or name == tangent or name[1:] in cotangents
+            shape = self.dimensions(second.behind, name, layouts[name])
+            found.append((name, "Tensor" if there else "None", f"  # {shape}"))
+        return tuple(found)

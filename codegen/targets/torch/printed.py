@@ -1,4 +1,4 @@
-"""What the template of a module prints: records of which every field is text."""
+"""What the templates of modules print: records of which every field is text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Core:
-    """A function as its lines alone: its ``def``, what stands in it, what it returns."""
+    """A function as its lines alone: its ``def`` with what stands above it, what stands in it, what
+    it returns.
+    """
 
     signature: str
     lines: tuple[str, ...]
@@ -16,9 +18,17 @@ class Core:
 
 @dataclass(frozen=True)
 class PrintedFunction:
-    """A function as the template prints it: every field is text, and ``core`` are the lines that
-    it calls, without any check, where it is not these itself.
-    """
+    """A function as the template prints it, after the class of what it returns."""
+
+    result_class: str
+    results: tuple[tuple[str, str, str], ...]
+    summary: str
+    core: Core
+
+
+@dataclass(frozen=True)
+class AskingFunction:
+    """A function that looks at its arguments in its own ``lines``, and the lines that it calls."""
 
     summary: str
     signature: str
@@ -28,8 +38,3 @@ class PrintedFunction:
     results: tuple[tuple[str, str, str], ...]
     returned: str
     core: tuple[Core, ...] = ()
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The class of what it returns, if that is one of its own."""
-        return (self.result_class,) if self.result_class else ()

@@ -10,7 +10,7 @@ from codegen.sharding import FOUR, Sharded
 from codegen.sharding.lengths import Lengths
 from codegen.targets.torch.functions import Functions
 from codegen.targets.torch.lines import LONGEST, STEP, broken
-from codegen.targets.torch.printed import Core, PrintedFunction
+from codegen.targets.torch.printed import AskingFunction, Core
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import (
     WITHIN,
@@ -194,24 +194,24 @@ class ShardedPage(Functions):
         groups = [f"{group}=None" for group in self.group.values()]
         return [*super().arguments(function), *groups]
 
-    def forward(self) -> PrintedFunction:
+    def forward(self) -> AskingFunction:
         return self.one(self.program.forward, [self.prepared], 1)
 
-    def backward(self) -> PrintedFunction:
+    def backward(self) -> AskingFunction:
         function = self.program.backward
         return self.one(function, self.asked(function), len(function.results))
 
-    def atoms(self) -> PrintedFunction:
+    def atoms(self) -> AskingFunction:
         return self.one(self.program.atoms, [self.prepared])
 
-    def chain(self) -> PrintedFunction:
+    def chain(self) -> AskingFunction:
         function = self.program.chain
         begun = self.begun(self.program.forward)
         return self.one(function, [self.prepared, *begun, *self.asked(function)], begun=False)
 
     def one(
         self, function: Function, asked: Sequence[str], rounded: int = 0, begun: bool = True
-    ) -> PrintedFunction:
+    ) -> AskingFunction:
         """A function that looks at its arguments, and the lines behind it."""
         name = function.name.removeprefix(self.program.name)
         arguments = [*self.over.values(), *(p.name for p in function.parameters)]
