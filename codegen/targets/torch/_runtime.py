@@ -64,7 +64,8 @@ class Formula:
     def __init__(self, text: str, words: str = ""):
         node = ast.parse(text, mode="eval").body
         self.value, self.words = computed(node), words
-        self.names = {n.id: None for n in ast.walk(node) if isinstance(n, ast.Name)}.keys()
+        names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id != "math"]
+        self.names = tuple(dict.fromkeys(names))
         self.parts = ()  # dividend and divisor, each with its text; what is compared
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             self.parts = [(ast.unparse(n), computed(n)) for n in (node.left, node.right)]
@@ -72,10 +73,15 @@ class Formula:
             compared = [node.left, *node.comparators]
             self.parts = [(words, computed(compared[len(compared) - 2]))]
 
+    def missing(self, known: Mapping[str, float]) -> list[str]:
+        """The names that are not known; a list, since the compiler does not trace sets of keys."""
+        return [name for name in self.names if name not in known]
+
     def demanded(self, name: str, known: Mapping[str, float], numbers: Collection[str] = ()) -> None:
         """ValueError where it is not so; written so that NaN is refused too."""
         if not self.value(known):
-            got = f", got {self.parts[0][1](known)}" if self.names & {*numbers} else ""
+            tested = any(n in numbers for n in self.names)
+            got = f", got {self.parts[0][1](known)}" if tested else ""
             sizes = [f"{n} = {known[n]}" for n in sorted(self.names) if n not in numbers]
             where = f" where {', '.join(sizes)}" if sizes else ""
             raise ValueError(f"{name}: {self.words}{got}{where}")
@@ -197,13 +203,13 @@ class Arguments:
     def with_fixed(self, known: dict[str, int]) -> dict[str, int]:
         """The sizes, and those that they fix: in ``K = C / groups``, and where ``P == K * H``."""
         for name, formula in self.sizes.items():
-            if name in self.lengths and formula.names <= known.keys():
+            if name in self.lengths and not formula.missing(known):
                 known.setdefault(name, formula.divided(self.name, known))
         for whole, parts in self.products:
-            unknown = {whole, *parts.names} - known.keys()
-            if unknown == {whole}:
+            unknown = parts.missing(known)
+            if whole not in known and not unknown:
                 known[whole] = parts.value(known)
-            elif len(unknown) == 1:
+            elif whole in known and len(unknown) == 1:
                 (name,) = unknown
                 known[name] = known[whole] // (parts.value({**known, name: 1}) or 1)
         return known
@@ -364,8 +370,9 @@ class Asked:
                 self.numbers.append((place, name, kinds, own.sizes.get(name)))
         self.names = [name for _, name, *_ in self.numbers]
         names = {*self.names}
-        self.demands = [d for d in own.demands if d.names & names and d.names <= names | own.lengths]
-        self.of_sizes = [d for d in own.demands if d.names <= own.lengths]
+        every, known = [(d, {*d.names}) for d in own.demands], names | own.lengths
+        self.demands = [d for d, read in every if read & names and read <= known]
+        self.of_sizes = [d for d, read in every if read <= own.lengths]
         told = bool(inputs) and {*inputs} <= {*parameters}
         first = self._ordered([n for n in tensors if n in inputs] if told else tensors)
         rest = self._ordered([n for n in tensors if n not in first])
@@ -433,7 +440,7 @@ class Asked:
     def _demanded(self, numbers: Mapping[str, float], known: Mapping[str, float]) -> None:
         known = {**known, **numbers}
         for demand in self.demands:
-            if demand.names <= known.keys():
+            if not demand.missing(known):
                 demand.demanded(self.own.name, known, numbers)
 
     def _key(self, given: Sequence) -> tuple:
@@ -465,7 +472,7 @@ class Asked:
     def _looked_at(self, given: Sequence) -> tuple:
         own, dtype, known, several, owners, changes = self.own, None, {}, {}, {}, []
         word = "" if self.word is None else given[self.word]
-        if word != "":
+        if self.word is not None:
             own.one_of("reduction", word, *own.words)
             known["reduction"] = word
         known |= {n: f.value({}) for n, f in own.sizes.items() if not f.names}
@@ -494,9 +501,9 @@ class Asked:
                         if axis in own.several:
                             several[axis], known[axis] = tuple(size), math.prod(size)
             found[place] = name, tensor, axes
-        shown = {*known}
+        shown = dict(known)  # by shapes alone
         for demand in self.of_sizes:
-            if demand.names <= shown:
+            if not demand.missing(shown):
                 demand.demanded(own.name, known)
         known = own.with_fixed(known)
         for place, (name, tensor, axes) in found.items():
