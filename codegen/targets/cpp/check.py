@@ -48,12 +48,12 @@ class Beside:
         with _imported(text, self.texts, self.shared, program.name) as (module, kernels):
             _build(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
-            called = _counting(wrapper)
+            loops = wrapper.table.kernels
             apart = dict.fromkeys(FORMATS, 0.0)
             difference = 0.0
             every = every_reduction(definition, program)
             ways = [(of_program(module, each), own, each) for own, each in every]
-            with kernels.use("cpp"):
+            with kernels.use("cpp"), loops.watched() as called:
                 for way in ways:
                     difference = max(difference, largest_difference_of(*way))
                 if not difference <= FORMATS[torch.float32]:
@@ -61,12 +61,12 @@ class Beside:
                 for seed, way in product(range(DRAWN), ways):
                     found = _from_lines(kernels, *way, seed)
                     apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
-                    if called == set(wrapper._run.__self__.counts):
+                    if loops.every.keys() <= {*called}:
                         break
             if hasattr(wrapper, "training_step"):
                 stepped = _step_apart(module, wrapper.training_step, definition, program)
                 apart = {dtype: max(apart[dtype], stepped[dtype]) for dtype in FORMATS}
-            silent = sorted(set(wrapper._run.__self__.counts) - called)
+            silent = sorted(loops.every.keys() - called)
             if silent:
                 raise UnprovedError(f"{definition.name}: no call reached {', '.join(silent)}")
             for dtype, allowed in FORMATS.items():
@@ -112,24 +112,6 @@ def _build(kernels: ModuleType, name: str) -> None:
     except building.NoCompiler as error:
         remedy = "leave --target cpp out: kernels are compared before they are written"
         raise QuestionError(str(error), remedy) from None
-
-
-def _counting(wrapper: ModuleType) -> set[str]:
-    """The names of the kernels that are called from now on."""
-    called: set[str] = set()
-    run = wrapper._run
-
-    class Counting:
-        __self__ = run.__self__
-
-        def __call__(self, name: str, arrays, numbers) -> bool:
-            done = run(name, arrays, numbers)
-            if done:
-                called.add(name)
-            return done
-
-    wrapper._run = Counting()
-    return called
 
 
 def _from_lines(

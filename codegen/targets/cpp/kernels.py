@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.schedule.dropping import last_axes, without
@@ -20,9 +20,9 @@ class Kernel:
     """A function in C++: ``arguments`` are (type, name) with Real where that is a template's.
 
     ``special`` are, by the name of a size, those that do the same where that is 1; ``flags`` are
-    conditions of its template: which gradients are wanted. What ``calls`` has no loops of its own.
-    It is called with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
-    and the numbers ``scalars``.
+    conditions of its template: which gradients are wanted. ``parts`` are (name, values of these)
+    for some gradients, where what is left out is null. It is called with the arrays ``reads`` and
+    ``writes``, the ``sizes`` of axes, and the numbers ``scalars``.
     """
 
     name: str
@@ -34,24 +34,14 @@ class Kernel:
     lines: tuple[str, ...]
     special: tuple[tuple[str, Kernel], ...] = ()
     flags: tuple[str, ...] = ()
-    calls: bool = False
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def part(self, name: str, writes: Sequence[str]) -> Kernel:
-        """The same for some of the gradients that it writes, where others may be left out."""
-        others = {named(write) for write in self.writes if write not in writes}
-        wanted = [str(flag.removeprefix(WANT) not in others).lower() for flag in self.flags]
-        given = ["nullptr" if own in others else own for _, own in self.arguments]
-        call = f"{self.name}<{', '.join(['Real', *wanted])}>({', '.join(given)})"
-        return replace(
-            self,
-            name=name,
-            writes=tuple(writes),
-            arguments=tuple((kind, own) for kind, own in self.arguments if own not in others),
-            lines=(f"    return {call};",),
-            special=(),
-            flags=(),
-            calls=True,
-        )
+    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Kernel:
+        """With the part for ``gradients``, which are ``made`` among what it writes."""
+        others = {named(write) for write in self.writes if write not in {*made}}
+        wanted = tuple(str(flag.removeprefix(WANT) not in others).lower() for flag in self.flags)
+        part = f"{self.name}_of_{'_'.join(gradients)}", wanted
+        return replace(self, parts=(*self.parts, part))
 
 
 def kernels_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,23 +14,22 @@ import jinja2
 from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
-from codegen.targets.cpp.functions import Written
+from codegen.targets.cpp.functions import functions_of
 from codegen.targets.cpp.kernels import Kernel
-from codegen.targets.cpp.reduced import functions_of_all
+from codegen.targets.cpp.tables import table_of
 from codegen.targets.cpp.training import Training, call_of, training_of
-from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
-USED = {"math.": "import math", "torch.": "import torch"}  # by what a text holds
-CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
-OWN = {"_run", "_done", "_given", "_found", "_of", "_usable"}  # names of a module of kernels
+NAMED = re.compile(r"(?<![\w.\"])(math|torch|_inputs|_runtime)\.")  # in lines of torch
 # What all kernels share, by the names of the files beside them.
 RUNTIME = {
     "__init__.py": "choosing.py",
+    "_table.py": "table.py",
+    "_calls.py": "calls.py",
     "_running.py": "running.py",
     "_building.py": "building.py",
     "_training.py": "training.py",
@@ -47,7 +46,8 @@ class Printed:
     template: str
     signature: str
     lines: tuple[str, ...]
-    exported: tuple[str, ...]
+    name: str  # under which it is exported, if it is
+    parts: tuple[tuple[str, str], ...]
 
 
 class CppTarget:
@@ -69,34 +69,24 @@ class CppTarget:
 
         Raises `QuestionError` for what no loop computes.
         """
-        written, step = functions_of_all(program), training_of(program)
-        kernels, wrappers = written.kernels, written.wrappers
-        if not kernels:
+        written, step = functions_of(program), training_of(program)
+        if not written.kernels:
             return ()
         lines = header(program.source, program.source_hash)
-        name = program.name
+        kernels = [_as_printed(kernel) for kernel in written.kernels]
         kernels_text = self._printed(
-            "kernels.cpp.jinja", header=lines, kernels=_all_printed(kernels)
+            "kernels.cpp.jinja", header=lines, kernels=[each for one in kernels for each in one]
         )
-        body = "\n".join(line for w in wrappers for line in (w.signature, *w.lines, w.returned))
-        body += "".join(each.takes_plain for each in (*written.at_once, *written.lean))
-        borrowed = sorted({*CALLED.findall(body)} - OWN - {w.name for w in wrappers})
-        classes = sorted({*re.findall(r"^ *return ([A-Z]\w*)\(", body, re.M)})
+        table = table_of(written.rows, dict(program.fixed))
+        named = {*NAMED.findall("\n".join((*table.functions, *table.rows)))}
         text = self._printed(
-            "wrapper.py.jinja",
+            "table.py.jinja",
             header=lines,
-            name=name,
+            name=program.name,
             title=program.title,
-            imports=_imports(name, body, written, bool(step)),
-            replaced=_tuple([f'"{name}"' for name in written.replaced]),
-            tests=_tests(written),
-            at_once=written.at_once,
-            lean=written.lean,
-            chosen=written.chosen,
-            counts=[_counts(kernel) for kernel in kernels],
+            imports=_imports(program.name, named, bool(step)),
             digest=hashlib.sha256(module.encode()).hexdigest(),
-            borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
-            wrappers=wrappers,
+            table=table,
             steps=[call_of(program, step)] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)
@@ -117,42 +107,22 @@ class CppTarget:
         return self.environment.get_template(template).render(**values)
 
 
-def _tests(written: Written) -> list[str]:
-    """The function that says whether nothing optional is passed, once for all that ask it."""
-    found = (
-        wrapped("def _takes_plain", [each.arguments], " -> bool:")
-        + f"\n    return {each.takes_plain}"
-        for each in (*written.at_once, *written.lean)
-    )
-    return list(dict.fromkeys(found))
-
-
-def _imports(name: str, body: str, written: Written, step: bool) -> list[str]:
-    """The lines of a module of kernels, with the text ``body``, that import what it names."""
+def _imports(name: str, named: set[str], step: bool) -> list[str]:
+    """The lines of a table that import what it has ``named``."""
     found = ["from pathlib import Path as _Path"] * step
-    found += [line for part, line in USED.items() if part in body]
+    found += [f"import {module}" for module in ("math", "torch") if module in named]
     found += [""] * bool(found) + [f"from .. import {name} as _module"]
-    found += ["from . import AtOnce as _AtOnce"] * bool(written.at_once)
-    found += ["from . import ByReduction as _ByReduction"] * bool(written.chosen)
-    found += ["from . import KeepingLess as _KeepingLess"] * bool(written.lean)
-    found += ["from . import Kernels, Original", "from . import usable as _usable"]
     if step:
         found += ["from ._building import NoCompiler as NoCompiler  # which a step raises"]
-        found += ["from ._training import TrainingStep"]
-    return found
+    found += ["from ._table import Table"]
+    found += ["from ._training import TrainingStep"] * step
+    own = sorted(named & {"_inputs", "_runtime"})
+    return found + [""] * bool(own) + [f"{each} = _module.{each}" for each in own]
 
 
-def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
-    """Each with those before it that it calls."""
-    found = []
-    for kernel in sorted(kernels, key=lambda kernel: kernel.calls):
-        found += [_as_printed(short, public=False) for _, short in kernel.special]
-        found.append(_as_printed(kernel, public=True))
-    return found
-
-
-def _as_printed(kernel: Kernel, public: bool) -> Printed:
-    """What Python calls is exported, in both formats."""
+def _as_printed(kernel: Kernel) -> list[Printed]:
+    """It, and before it those that do the same for some sizes; Python calls it in both formats."""
+    found = [replace(*_as_printed(short), name="") for _, short in kernel.special]
     parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
     signature = called(f"static int {kernel.name}", parameters, " {")
     arguments = ", ".join(name for _, name in kernel.arguments)
@@ -163,17 +133,8 @@ def _as_printed(kernel: Kernel, public: bool) -> Printed:
     ]
     lines = tuple(part for line in (*special, *kernel.lines) for part in folded(line))
     template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
-    return Printed(template, signature, lines, (kernel.name,) * public)
-
-
-def _counts(kernel: Kernel) -> str:
-    """How many arrays, sizes and numbers a kernel is called with."""
-    arrays = len(kernel.reads) + len(kernel.writes)
-    return f'"{kernel.name}": ({arrays}, {len(kernel.sizes)}, {len(kernel.scalars)})'
-
-
-def _tuple(items: Sequence[str]) -> str:
-    return wrapped("", [*items, ""] if len(items) == 1 else items).replace(", )", ",)")
+    parts = tuple((name, ", ".join(wanted)) for name, wanted in kernel.parts)
+    return [*found, Printed(template, signature, lines, kernel.name, parts)]
 
 
 __all__ = ["CppTarget", "QuestionError"]

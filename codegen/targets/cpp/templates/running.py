@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import math
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -22,66 +23,71 @@ class OutOfDate(RuntimeError):
     """Kernels are those of another text than the module has."""
 
 
-class Original:
-    """The functions of a module as they were before any kernel took their place; ``digest`` is
-    that of the module for which the kernels were written.
-
-    Raises `OutOfDate` where the module has been written anew since, or edited.
-    """
-
-    def __init__(self, module, digest: str, names):
-        self.module = module
-        text = module.__loader__.get_source(module.__name__)
-        if hashlib.sha256(text.encode()).hexdigest() != digest:
-            name = module.__name__.rpartition(".")[2]
-            raise OutOfDate(
-                f"the kernels of {name} are those of another text of the module; write them anew:"
-                f" gradform {name} --target cpp"
-            )
-        for name in names:
-            setattr(self, name, getattr(module._pair if name == "function" else module, name))
-
-
 class Kernels:
-    """The kernels of one file, built when the first one is called.
+    """The kernels of one file, which is built when the first one is called."""
 
-    ``counts`` are, for each, how many arrays, sizes and numbers it is called with.
-    """
-
-    def __init__(self, file: str, counts: dict[str, tuple[int, int, int]]):
-        self.source, self.counts = Path(file).with_suffix(".cpp"), counts
-        self.found: dict = {}
+    def __init__(self, file: str):
+        self.source, self.every = Path(file).with_suffix(".cpp"), {}
         self.lock = threading.Lock()
-        self.library = None
+        self.library, self.called = None, None
 
-    def run(self, name: str, arrays, numbers) -> bool:
-        """Whether a kernel could compute with these; the arrays lie one entry after the other."""
-        key = name, arrays[-1].dtype
-        function = self.found.get(key)
-        if function is None:
-            function = self.load(key)
-        pointers = [array.data_ptr() for array in arrays]
-        status = function(*pointers, *numbers, torch.get_num_threads())
-        if status == 2:
-            raise MemoryError(f"{self.source.stem}: {name} has no memory for its rows")
-        return status == 0
+    def kernel(self, name: str, counts: tuple[int, int, int]) -> Kernel:
+        """The one of that name; ``counts`` are how many arrays, sizes and numbers it takes."""
+        return self.every.setdefault(name, Kernel(self, name, counts))
 
-    def load(self, key):
-        name, dtype = key
-        with self.lock:
+    @contextmanager
+    def watched(self) -> Iterator[list[str]]:
+        """The names of the kernels that compute something from here on."""
+        self.called, before = [], self.called
+        self.forget()
+        try:
+            yield self.called
+        finally:
+            self.called = before
+            self.forget()
+
+    def forget(self) -> None:
+        for kernel in self.every.values():
+            kernel.functions.clear()
+
+
+class Kernel:
+    """One kernel: its ``functions`` in C++ by the formats in which it was called."""
+
+    def __init__(self, kernels: Kernels, name: str, counts: tuple[int, int, int]):
+        self.kernels, self.name, self.counts = kernels, name, counts
+        self.file = kernels.source.stem
+        self.functions: dict[torch.dtype, Callable[..., int]] = {}
+
+    def load(self, dtype: torch.dtype) -> Callable[..., int]:
+        kernels = self.kernels
+        with kernels.lock:
             try:
-                self.library = self.library or loaded(self.source)
-                place = ctypes.c_void_p.in_dll(self.library, f"{name}_{FORMATS[dtype]}")
+                kernels.library = kernels.library or loaded(kernels.source)
+                symbol = f"{self.name}_{FORMATS[dtype]}"
+                place = ctypes.c_void_p.in_dll(kernels.library, symbol)
             except (NoCompiler, OSError, ValueError) as error:
-                tell(f"{error}; {self.source.stem} runs on torch")
-                self.found[key] = refuses
+                tell(f"{error}; {self.file} runs on torch")
+                self.functions[dtype] = refuses
                 return refuses
-            arrays, sizes, numbers = self.counts[name]
+            arrays, sizes, numbers = self.counts
             kinds = [ctypes.c_void_p] * arrays + [ctypes.c_int64] * sizes
             kinds += [ctypes.c_double] * numbers + [ctypes.c_int]
             function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(place.value)
-            self.found[key] = function
+            self.functions[dtype] = function = self.watched(function)
         return function
+
+    def watched(self, function: Callable[..., int]) -> Callable[..., int]:
+        called = self.kernels.called
+        if called is None:
+            return function
+
+        def counted(*arguments):
+            status = function(*arguments)
+            called.extend([self.name] * (status == 0))
+            return status
+
+        return counted
 
 
 def refuses(*arguments) -> int:
@@ -89,7 +95,7 @@ def refuses(*arguments) -> int:
     return 1
 
 
-def usable(*tensors) -> bool:
+def usable(tensors) -> bool:
     """Whether kernels can compute with these: `computable`, and nothing wants to know how the
     result came about.
     """
@@ -138,14 +144,19 @@ def in_memory(tensor) -> bool:
     )
 
 
+def takes_plain(pair, arguments) -> bool:
+    """Whether nothing optional is passed to a pair that has a shorter way then."""
+    return pair.plain is not None and pair.takes_plain(*arguments)
+
+
 class AtOnce:
     """In the place of the autograd function ``original`` of a loss: its gradients are computed with
-    it, by what is wanted; ``takes_plain`` says whether nothing optional is passed.
+    it. ``ways`` are functions by whether the plain ones of the ``pair`` are to be taken, and by
+    what is wanted.
     """
 
-    def __init__(self, original, takes_plain, parts, plain):
-        self.original, self.takes_plain = original, takes_plain
-        self.parts, self.plain = parts, plain
+    def __init__(self, original, pair, ways):
+        self.original, self.pair, self.ways = original, pair, ways
 
     def __getattr__(self, name):
         return getattr(self.original, name)
@@ -163,9 +174,9 @@ class AtOnce:
         """The function that computes what is wanted, if there is one."""
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
         wanted = tuple(isinstance(a, torch.Tensor) and a.requires_grad for a in arguments)
-        if wanted not in self.parts.keys() | self.plain.keys() or not computable(tensors):
+        if not any(wanted in way for way in self.ways.values()) or not computable(tensors):
             return None
-        return (self.plain if self.takes_plain(*arguments) else self.parts).get(wanted)
+        return self.ways[takes_plain(self.pair, arguments)].get(wanted)
 
 
 class LossWithGradients(torch.autograd.Function):
@@ -201,24 +212,23 @@ class LossWithGradients(torch.autograd.Function):
 
 
 class KeepingLess:
-    """In the place of the autograd function ``original``: a pair of a forward and a backward that
-    hands on what is cheap to compute again; ``plain`` is that where ``takes_plain`` says that
-    nothing optional is passed. None is a pair that there is not.
+    """In the place of the autograd function ``original`` of a ``pair``: functions of a forward and
+    a backward that hand on what is cheap to compute again; ``ways``, or None, are those by whether
+    the plain ones are to be taken.
     """
 
-    def __init__(self, original, takes_plain, pair, plain):
-        self.original, self.takes_plain = original, takes_plain
-        self.pair, self.plain = pair, plain
+    def __init__(self, original, pair, ways):
+        self.original, self.pair, self.ways = original, pair, ways
 
     def __getattr__(self, name):
         return getattr(self.original, name)
 
     def apply(self, *arguments):
         if computable([a for a in arguments if isinstance(a, torch.Tensor)]):
-            pair = self.plain if self.takes_plain(*arguments) else self.pair
-            if pair is not None:
+            functions = self.ways[takes_plain(self.pair, arguments)]
+            if functions is not None:
                 try:
-                    return PairThatKeepsLess.apply(*pair, self.original, *arguments)
+                    return PairThatKeepsLess.apply(*functions, self.original, *arguments)
                 except Refused:
                     pass
         return self.original.apply(*arguments)
@@ -271,7 +281,8 @@ class PairThatKeepsLess(torch.autograd.Function):
             return (None,) * (3 + len(needs))
         if not torch.is_grad_enabled() and computable([dy]):
             found = ctx.gradients(dy, *tensors[: ctx.count], *ctx.numbers, needs)
-            if found is not None:
+            if found is not None:  # one that was left out has none
+                found = [g if need else None for g, need in zip(found, needs, strict=True)]
                 return (None, None, None, *found)
         return (None, None, None, *again(ctx, tensors[ctx.count :], needs, dy))
 

@@ -1,0 +1,271 @@
+"""The rows of a table of kernels, as Python text: which kernels and which lines of torch compute a
+function, from what, and what they make.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from codegen.program import NUMBERS, Function, Program
+from codegen.program.parts import is_wide, values_in
+from codegen.program.steps import AddAt, Assign, Fill, Step
+from codegen.program.values import Load, Number
+from codegen.schedule.nodes import Flat, Whole
+from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.sizes import Sizes
+from codegen.targets.torch.page import Page
+from derive.language.errors import QuestionError
+from derive.notation.layout import Dim, Layout
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Lines of torch, or of sizes: what they ``take`` and ``make``, as names."""
+
+    makes: tuple[str, ...]
+    takes: tuple[str, ...]
+    text: str
+
+    @property
+    def expression(self) -> str:
+        """Of a single line, what it makes; nothing where there are several."""
+        name, equals, rest = self.text.partition(" = ")
+        return rest if equals and name == ", ".join(self.makes) and "\n" not in rest else ""
+
+
+@dataclass(frozen=True)
+class Called:
+    """A kernel that is called: arrays, sizes and numbers, and what it makes."""
+
+    name: str
+    reads: tuple[str, ...]
+    sizes: tuple[str, ...]
+    numbers: tuple[str, ...]
+    makes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Same:
+    """``name`` is another name of ``of``; "" where this is only named, for its shape."""
+
+    name: str
+    of: str
+
+
+@dataclass
+class Row:
+    """A row: the function that it is of, its steps, ``of`` as a table has it, and what is ``saved``;
+    ``shapes`` are those of all names in it, ``filled`` and ``whole`` as in a table.
+    """
+
+    function: str
+    steps: list[Line | Called | Same]
+    shapes: dict[str, Axes]
+    filled: dict[str, str]
+    whole: set[str]
+    saved: tuple[str, ...] = ()
+    of: list[tuple[str, ...]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A function with what computes it."""
+
+    function: Function
+    flat: Flat
+    pieces: Sequence[Kernel | Whole]
+
+
+class Rows:
+    """Writes the rows of one pair of forward and backward."""
+
+    def __init__(self, page: Page, program: Program):
+        self.page, self.program = page, program
+
+    def row(self, loops: Loops, function: str, saved: Sequence[str] = ()) -> Row:
+        return _Writing(self, loops).row(function, saved)
+
+
+class _Writing:
+    def __init__(self, rows: Rows, loops: Loops):
+        self.function, self.flat, self.pieces = loops.function, loops.flat, loops.pieces
+        self.codes, self.fixed = dict(rows.program.sizes), dict(rows.program.fixed)
+        self.printer = rows.page.printer(self.function)
+        self.layouts = {**self.flat.layouts}
+        for name, node in self.flat.results:
+            if name in self.flat.layouts:
+                self.layouts.setdefault(node, self.flat.layouts[name])
+        for piece in self.pieces:
+            if isinstance(piece, Whole):
+                loads = values_in(Assign(piece.name, piece.value))
+                for value in (value for value in loads if isinstance(value, Load)):
+                    self.layouts.setdefault(value.name, value.dims)
+        self.tensors = {p.name: self.axes(p.layout) for p in self.function.tensors}
+        for array in self.flat.arrays:  # such as a sum that has no statement of its own
+            if self.tensors.get(array.name) == ():
+                self.tensors[array.name] = self.axes(self.dims(array.axes))
+        self.shapes = {**self.tensors}
+        self.filled: dict[str, str] = {}
+
+    def row(self, function: str, saved: Sequence[str]) -> Row:
+        before = [s for s in map(self.before, self.function.steps) if s is not None]
+        steps = [*before, *(self.piece(piece) for piece in self.pieces)]
+        steps = self.renamed(steps)
+        whole = {p.name for p in self.function.tensors if p.role == "label"}
+        whole |= {a.name for a in self.flat.arrays if a.entries == "whole"} & {*self.tensors}
+        steps = [*self.sizes(steps), *steps]
+        return Row(function, steps, self.shapes, self.filled, whole, tuple(saved))
+
+    # -- steps ------------------------------------------------------------------
+
+    def before(self, step: Step) -> Line | None:
+        """What is asked, and filled in, before anything is computed."""
+        if isinstance(step, Assign | AddAt):
+            return None
+        number = step.value.operand if isinstance(step, Fill) else None
+        if isinstance(number, Number) and not is_wide(number):
+            self.filled[step.name] = self.printer.text(number)
+            return None
+        return self.line(self.printer.step(step))
+
+    def piece(self, piece: Kernel | Whole) -> Line | Called:
+        if isinstance(piece, Whole):
+            return self.line(self.printer.step(Assign(piece.name, piece.value)))
+        self.shapes |= {name: self.axes(self.layout(name)) for name in piece.writes}
+        return Called(piece.name, piece.reads, piece.sizes, piece.scalars, piece.writes)
+
+    def line(self, text: str) -> Line:
+        """Every name in it that is not made by itself is taken, if it is one of the function's."""
+        tree = [n for n in ast.walk(ast.parse(textwrap.dedent(f"    {text}"))) if _is_name(n)]
+        made = dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Store))
+        takes = dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Load))
+        return Line(tuple(made), tuple(n for n in takes if n in self.names), text)
+
+    @property
+    def names(self) -> set[str]:
+        names = {p.name for p in self.function.parameters} | {*self.codes.values()}
+        for piece in self.pieces:
+            names |= {piece.name} if isinstance(piece, Whole) else {*piece.writes, *piece.reads}
+        return names | {name for name, _ in self.function.sizes}
+
+    def layout(self, name: str) -> Layout:
+        if name in self.layouts:
+            return self.layouts[name]
+        return self.dims(next(node for node in self.flat.nodes if node.name == name).axes)
+
+    def dims(self, axes: Axes) -> Layout:
+        known = {d.axis.name: d.axis for layout in self.layouts.values() for d in layout}
+        return tuple(Dim(known[axis]) for axis in axes)
+
+    def axes(self, layout: Layout) -> Axes:
+        return tuple("1" if dim.one else self.codes[dim.axis.name] for dim in layout)
+
+    def renamed(self, steps: list[Line | Called]) -> list[Line | Called | Same]:
+        """What is a result is called as that."""
+        made = {name for step in steps if isinstance(step, Called) for name in step.makes}
+        fixed = {name for step in steps for name in _names(step, isinstance(step, Line))}
+        new, same = {}, []
+        for result, name in self.flat.results:
+            if result == name:
+                continue
+            if name in made - fixed - new.keys() and result not in fixed | self.names:
+                new[name] = result
+            elif name in self.names:
+                same.append(Same(result, new.get(name, name)))
+        self.shapes = {new.get(name, name): axes for name, axes in self.shapes.items()}
+        return [*(_with_names(step, new) for step in steps), *same]
+
+    # -- sizes --------------------------------------------------------------------
+
+    def sizes(self, steps: Sequence[Line | Called | Same]) -> list[Line | Same]:
+        """What finds out the sizes that stand in no shape of what the steps take anyway."""
+        needed = self.needed(steps)
+        given = {n: axes for n, axes in self.tensors.items() if not self._optional(n)}
+        numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
+        known = {axis for axes in given.values() for axis in axes} | numbers | {*self.fixed}
+        lines: list[Line] = []
+        for name, value in reversed(self.function.sizes):
+            if name in needed - known:
+                lines.insert(0, self.line("\n    ".join(self.printer.size_lines(name, value))))
+                needed |= {*lines[0].takes}
+                known |= {name}
+        for text in self.others(sorted(needed - {*self.tensors}), known):
+            lines.append(self.line(text))
+            needed |= {*lines[-1].takes}
+        taken = {name for step in (*lines, *steps) for name in _takes(step)}
+        there = {a for n, axes in given.items() if n in taken for a in axes} | numbers
+        missing = needed - there - {*self.fixed} - {n for line in lines for n in line.makes}
+        named = []
+        for name, axes in given.items():
+            if missing & {*axes}:
+                named.append(Same("", name))
+                missing -= {*axes}
+        return [*named, *lines]
+
+    def needed(self, steps: Sequence[Line | Called | Same]) -> set[str]:
+        codes, made = {*self.codes.values()}, {n for s in steps for n in _names(s, True)}
+        shapes = [self.shapes[n] for s in steps if isinstance(s, Called) for n in s.makes]
+        shapes += [self.shapes[n] for n in self.filled]
+        found = {axis for axes in shapes for axis in axes} | made
+        found |= {n for s in steps if isinstance(s, Called) for n in s.sizes}
+        return found.union(dict(self.flat.results).values()) & codes
+
+    def others(self, needed: Iterable[str], known: set[str]) -> list[str]:
+        parts = {
+            self.codes[whole]: [self.codes[axis] for axis in axes]
+            for whole, axes in self.flat.parts.items()
+            if whole in self.codes
+        }
+        try:
+            return Sizes({}, known, parts).lines(needed)
+        except KeyError as error:
+            raise QuestionError(
+                f"{self.function.name}: no argument has the size {error.args[0]}",
+                "the C++ target needs it",
+            ) from None
+
+    def _optional(self, name: str) -> bool:
+        return any(p.name == name and p.default is not None for p in self.function.parameters)
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name)
+
+
+def _takes(step: Line | Called | Same) -> tuple[str, ...]:
+    if isinstance(step, Same):
+        return (step.of,)
+    return step.takes if isinstance(step, Line) else step.reads
+
+
+def _names(step: Line | Called | Same, is_line: bool) -> tuple[str, ...]:
+    """All that stand in a line of torch, which stay as they are."""
+    return (*step.takes, *step.makes) if is_line and isinstance(step, Line) else ()
+
+
+def _with_names(step: Line | Called, new: dict[str, str]) -> Line | Called:
+    if isinstance(step, Line):
+        return step
+    reads, makes = (tuple(new.get(n, n) for n in names) for names in (step.reads, step.makes))
+    return Called(step.name, reads, step.sizes, step.numbers, makes)
+
+
+def with_names(rows: Sequence[Row], new: dict[str, str]) -> bool:
+    """Gives names in the rows other ones, where none of these is there; whether it did."""
+    steps = [step for row in rows for step in row.steps]
+    lines = {name for step in steps for name in _names(step, True)}
+    there = {name for row in rows for name in row.shapes} | lines
+    there |= {name for s in steps if isinstance(s, Called) for name in (*s.sizes, *s.numbers)}
+    if there.intersection(new.values()) or lines.intersection(new):
+        return False
+    for row in rows:
+        row.steps = [_with_names(s, new) if isinstance(s, Called) else s for s in row.steps]
+        row.shapes = {new.get(name, name): axes for name, axes in row.shapes.items()}
+        row.saved = tuple(new.get(name, name) for name in row.saved)
+    return True
