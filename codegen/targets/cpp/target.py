@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
-NAMED = re.compile(r"(?<![\w.\"])(math|torch|_inputs|_runtime)\.")  # in lines of torch
+NAMED = re.compile(r"(?<![\w.\"])(math|torch|_pair|_runtime)\.")  # in lines of torch
 # What all kernels share, by the names of the files beside them.
 RUNTIME = {
     "__init__.py": "choosing.py",
@@ -116,7 +116,7 @@ def _imports(name: str, named: set[str], step: bool) -> list[str]:
         found += ["from ._building import NoCompiler as NoCompiler  # which a step raises"]
     found += ["from ._table import Table"]
     found += ["from ._training import TrainingStep"] * step
-    own = sorted(named & {"_inputs", "_runtime"})
+    own = sorted(named & {"_pair", "_runtime"})
     return found + [""] * bool(own) + [f"{each} = _module.{each}" for each in own]
 
 

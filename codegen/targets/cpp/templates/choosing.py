@@ -66,7 +66,7 @@ def _replace(name: str, target: str) -> None:
     except OutOfDate as error:
         tell(f"{error}; it runs on torch")
         return
-    module, pair = table.module, table.pair
+    pair = table.pair
     for function, (ours, original) in table.functions.items():
         chosen = ours if target == "cpp" else original
         if function == "function":
@@ -74,4 +74,3 @@ def _replace(name: str, target: str) -> None:
             continue
         rule = pair.plain if function.startswith("_plain") else pair.rule
         setattr(rule, function.rpartition("_")[2], chosen)
-        setattr(module, function, chosen)
