@@ -16,7 +16,7 @@ from generated.smooth_l1 import smooth_l1
 from generated.softmax import softmax_backward, softmax_forward
 
 SEVERAL = [e for e in EVERYTHING if len(e.inputs) > 1]
-PLAIN = [e for e in EVERYTHING if hasattr(e.module, "_plain_forward")]
+PLAIN = [e for e in EVERYTHING if e.module._pair.plain is not None]
 OPTIONS = {str(e) for e in EVERYTHING if without_options(e.definition) is not None}
 
 
@@ -68,7 +68,7 @@ def test_what_nobody_asks_for_is_not_computed(emitted, monkeypatch):
 
 def alone_in(emitted) -> set[str]:
     """The inputs whose gradients stand under a question for themselves alone."""
-    lines = inspect.getsource(emitted.module._backward).split("\n")
+    lines = inspect.getsource(emitted.of("backward")).split("\n")
     found, under = set(), None
     for line in lines:
         question = re.fullmatch(r"    if needs\.(\w+):", line)
@@ -87,17 +87,20 @@ def test_most_functions_of_several_inputs_have_gradients_that_stand_alone():
 
 @pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 def test_the_differentiable_function_looks_at_its_arguments_once(emitted, monkeypatch):
-    """The pair behind it has no check of its own, and the backward none at all."""
-    looked = []
-    inner = emitted.module._arguments
-    monkeypatch.setattr(
-        emitted.module, "_arguments", lambda *args: looked.append(args) or inner(*args)
-    )
-    monkeypatch.setattr(emitted.module._inputs, "fits", lambda *args: looked.append(args))
-    leaves = emitted.leaves()
-    output = emitted.function(**leaves)
-    output.backward(upstream_of(output))
-    assert len(looked) == 1
+    """The pair behind it has no check of its own, and the backward none at all; what has passed
+    once is not looked at again.
+    """
+    looked, pair = [], emitted.module._pair
+    inner = pair.asked.prepared
+    monkeypatch.setattr(pair.asked, "prepared", lambda given: looked.append(given) or inner(given))
+    for known in (False, True):
+        looked.clear()
+        leaves = emitted.leaves()
+        output = emitted.function(**leaves)
+        output.backward(upstream_of(output))
+        assert len(looked) == 1
+        if not known:
+            monkeypatch.setattr(pair, "fits", lambda *args, **more: looked.append(args))
 
 
 # -- what is left out ------------------------------------------------------------

@@ -266,7 +266,8 @@ def test_attention_makes_nothing_of_queries_by_keys_by_features(functional):
     """The largest tensor is queries by keys, and the mask is looked at in the forward alone."""
     module = import_module(f"generated.{functional.name}")
     with generated.use("torch"):
-        forward, backward = (getsource(getattr(module, name)) for name in ("_forward", "_backward"))
+        kinds = (f"{functional.name}_forward", f"{functional.name}_backward")
+        forward, backward = (getsource(getattr(module, name)) for name in kinds)
     assert len(re.findall(r" @ |baddbmm\(", forward)) == 2 and backward.count(" @ ") == 4
     assert not {"einsum", "where"} & {*re.findall(r"\w+", backward)}
     assert "probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))" in backward

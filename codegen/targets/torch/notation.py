@@ -70,7 +70,7 @@ class Notation(Branches):
 
     def _said(self) -> dict[str, str]:
         """By name its axes, and what else is said of it; what is derived from another is left out."""
-        known = self._layouts()
+        known, needed = self._layouts(), self._needed()
         inputs = {p.name: p for p in self.program.forward.parameters if p.role not in NUMBERS}
         found = {}
         for name in sorted(known, key=lambda n: n not in inputs):
@@ -89,7 +89,19 @@ class Notation(Branches):
                 said += ", constant" * (p.role == "given")
                 said += ", broadcast" * (name in self.program.broadcast)
                 said += ", ignored" * (name in self.program.ignored)
-            found[name] = said
+            found[name] = said + f", needed for {' '.join(needed.get(name, ()))}" * (name in needed)
+        return found
+
+    def _needed(self) -> dict[str, list[str]]:
+        """What a function takes for some of the reductions alone, with their words."""
+        found: dict[str, list[str]] = {}
+        for function in self.functions:
+            own = self.variants.get(id(function), {})
+            names = {word: {p.name for p in each.tensors} for word, (_, each) in own.items()}
+            for p in function.tensors:
+                if p.sometimes:
+                    words = [word for word in names if p.name in names[word]]
+                    found[p.name] = [w for w in found.get(p.name, words) if w in words]
         return found
 
     def _axes(self, layouts: Mapping[str, Layout]) -> str:
