@@ -109,7 +109,7 @@ def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
     file.write_text(f"{HEAD}{more}{AXES}\n\nclass Own(Forward):{body}")
     generated = generate(forward_from(file), order=1, kernels=kernels["cpp"])
     text, wrapper = generated.kernels
-    assert "EXPORTED(forward)" in text and '"forward"' in wrapper
+    assert "EXPORTED(forward)" in text and '"forward(' in wrapper
     assert not re.search("#pragma|omp_|firstprivate|steady_", text)  # a matter of loops.h
 
 

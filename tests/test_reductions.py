@@ -385,9 +385,9 @@ def test_each_reduction_has_kernels_and_its_own_are_called(tmp_path):
     text, wrapper = found.kernels
     for word in OUTPUTS:
         assert f"{word}_forward(" in text and f"{word}_backward(" in text
-        assert f'"{word}_forward": (3,' in wrapper
-    assert "_none_loss_and" not in wrapper  # entries are no loss to hand gradients out with
-    wrong = wrapper.replace("_found = _sum_backward(", "_found = _mean_backward(")
+        assert f'"{word} forward", "{word}_forward(target, x; ' in wrapper
+    assert '"none loss"' not in wrapper  # entries are no loss to hand gradients out with
+    wrong = wrapper.replace('"sum_backward(', '"mean_backward(')
     assert wrong != wrapper
     beside = kernels["cpp"].beside((text, wrong))
     difference = beside.largest_difference(found.text, forward.definition, found.program)

@@ -5,7 +5,6 @@ function, from what, and what they make.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +59,7 @@ class Same:
 
 @dataclass
 class Row:
-    """A row: the function that it is of, its steps, ``of`` as a table has it, and what is ``saved``;
+    """A row: the function that it is of, its steps; ``of`` and ``saved`` are what a table says.
     ``shapes`` are those of all names in it, ``filled`` and ``whole`` as in a table.
     """
 

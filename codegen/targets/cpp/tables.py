@@ -11,7 +11,7 @@ from codegen.targets.cpp.rows import Axes, Called, Line, Row, Same
 from codegen.targets.torch.lines import LONGEST
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
-INSIDE = " " * 4
+INSIDE = " " * 4  # before what is given to a call, and before the lines of a function
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,10 @@ class _Functions:
         self.texts: list[str] = []
 
     def name(self, line: Line) -> str:
-        body = [line.text, f"return {in_tuple(line.makes) if len(line.makes) > 1 else line.makes[0]}"]
+        body = [
+            line.text,
+            f"return {in_tuple(line.makes) if len(line.makes) > 1 else line.makes[0]}",
+        ]
         if line.expression:
             body = [f"return {line.expression}"]
         if not line.makes:

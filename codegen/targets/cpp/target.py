@@ -29,7 +29,9 @@ NAMED = re.compile(r"(?<![\w.\"])(math|torch|_pair|_runtime)\.")  # in lines of 
 RUNTIME = {
     "__init__.py": "choosing.py",
     "_table.py": "table.py",
+    "_reading.py": "reading.py",
     "_calls.py": "calls.py",
+    "_applied.py": "applied.py",
     "_running.py": "running.py",
     "_building.py": "building.py",
     "_training.py": "training.py",
@@ -46,8 +48,7 @@ class Printed:
     template: str
     signature: str
     lines: tuple[str, ...]
-    name: str  # under which it is exported, if it is
-    parts: tuple[tuple[str, str], ...]
+    exported: tuple[str, ...]
 
 
 class CppTarget:
@@ -122,7 +123,7 @@ def _imports(name: str, named: set[str], step: bool) -> list[str]:
 
 def _as_printed(kernel: Kernel) -> list[Printed]:
     """It, and before it those that do the same for some sizes; Python calls it in both formats."""
-    found = [replace(*_as_printed(short), name="") for _, short in kernel.special]
+    found = [replace(*_as_printed(short), exported=()) for _, short in kernel.special]
     parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
     signature = called(f"static int {kernel.name}", parameters, " {")
     arguments = ", ".join(name for _, name in kernel.arguments)
@@ -133,8 +134,9 @@ def _as_printed(kernel: Kernel) -> list[Printed]:
     ]
     lines = tuple(part for line in (*special, *kernel.lines) for part in folded(line))
     template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
-    parts = tuple((name, ", ".join(wanted)) for name, wanted in kernel.parts)
-    return [*found, Printed(template, signature, lines, kernel.name, parts)]
+    exported = [f"EXPORTED({kernel.name})"]
+    exported += [f"PART({name}, {kernel.name}, {', '.join(w)})" for name, w in kernel.parts]
+    return [*found, Printed(template, signature, lines, tuple(exported))]
 
 
 __all__ = ["CppTarget", "QuestionError"]

@@ -14,18 +14,18 @@
 The shapes come first. ``gain = 1`` is an argument that may be left out, and is 1 everywhere then;
 ``Gate = 4`` is a size. A row says which function it is of, and its steps, one after the other:
 
-    "kernel(arrays; sizes; numbers) -> made"    a kernel; ``made: N C`` has another shape in this row
+    "kernel(arrays; sizes; numbers) -> made"    a kernel; ``made: N C`` has another shape here
     ("product", lambda x, w: x @ w)             a line of torch, by what it makes from what its
                                                 arguments are called
     "dbias = dgain"                             another name
     "x, dy: N"                                  more names, off which sizes are read
 
-Functions are "forward" and "backward"; "lean forward" and "lean backward", a pair that hands on what
-is ``saved``, which is less; and "loss", which computes its gradients at once. Before them stands
-"plain", for calls that pass nothing optional, and a reduction that the row is for. Behind them, as
-in "backward of dx", stand the gradients that it computes where these alone are asked for; ``of``
-are more such choices, for each of which the kernel can leave the others out. What has no row, or
-what a kernel refuses, is computed by the functions of the module.
+Functions are "forward" and "backward"; "lean forward" and "lean backward", a pair that hands on
+what is ``saved``, which is less; and "loss", which computes its gradients at once. Before them
+stands "plain", for calls that pass nothing optional, and a reduction that the row is for. Behind
+them, as in "backward of dx", stand the gradients that it computes where these alone are asked for;
+``of`` are more such choices, for each of which the kernel can leave the others out. What has no
+row, or what a kernel refuses, is computed by the functions of the module.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ._calls import Call, Step, named, picked, read, shapes_of
-from ._running import AtOnce, ByReduction, KeepingLess, Kernels, OutOfDate, usable
+from ._applied import AtOnce, ByReduction, KeepingLess
+from ._calls import Call, picked
+from ._reading import Step, named, read, shapes_of
+from ._running import Kernels, OutOfDate, usable
 
 REDUCTION = "reduction"
 LEAN = ("lean forward", "lean backward")
@@ -71,9 +73,14 @@ class Pair:
         self.results = rule.results
         self.gradients = [f"d{name}" for name in rule.gradients]
         self.result, self.gradient = (
-            getattr(getattr(module, function.__annotations__["return"], None), "_make", None)
+            made_of(getattr(module, function.__annotations__["return"], None))
             for function in (rule.forward, rule.backward)
         )
+
+
+def made_of(kind: type | None) -> Callable | None:
+    """What makes a named tuple of a tuple, in less time than its own ``_make``."""
+    return functools.partial(tuple.__new__, kind) if kind is not None else None
 
 
 class Table:
@@ -166,8 +173,13 @@ class Table:
         left_out = {f"d{name}" for name in self.pairs[False].inputs} - {*part} if part else ()
         filled = "backward" not in row.kind
         own = Call(
-            self.kernels, self.shapes, row.steps, arguments,
-            filled=filled, part=part, left_out=left_out,
+            self.kernels,
+            self.shapes,
+            row.steps,
+            arguments,
+            filled=filled,
+            part=part,
+            left_out=left_out,
         )
         return own.function(results, make)
 
