@@ -29,7 +29,15 @@ class Written:
     rows: list[Row] = field(default_factory=list)
 
     def add(self, loops: Loops, row: Row) -> None:
-        self.kernels += [piece for piece in loops.pieces if isinstance(piece, Kernel)]
+        """Two kernels that do the same, such as for gradients of which one is a product of matrices
+        behind it, are one.
+        """
+        names = {}
+        for kernel in (piece for piece in loops.pieces if isinstance(piece, Kernel)):
+            same = next((k for k in self.kernels if k.does_the_same_as(kernel)), kernel)
+            names[kernel.name] = same.name
+            self.kernels += [kernel] * (same is kernel)
+        row.call(names)
         self.rows.append(row)
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from codegen.program import NUMBERS, Function, Program
 from codegen.program.parts import is_wide, values_in
@@ -70,6 +70,13 @@ class Row:
     whole: set[str]
     saved: tuple[str, ...] = ()
     of: list[tuple[str, ...]] = field(default_factory=list)
+
+    def call(self, names: Mapping[str, str]) -> None:
+        """Calls kernels by other ``names``."""
+        self.steps = [
+            replace(step, name=names[step.name]) if isinstance(step, Called) else step
+            for step in self.steps
+        ]
 
 
 @dataclass(frozen=True)
@@ -168,12 +175,13 @@ class _Writing:
     def renamed(self, steps: list[Line | Called]) -> list[Line | Called | Same]:
         """What is a result is called as that."""
         made = {name for step in steps if isinstance(step, Called) for name in step.makes}
-        fixed = {name for step in steps for name in _names(step, isinstance(step, Line))}
+        taken = {name for step in steps for name in _names(step, isinstance(step, Line))}
+        fixed = taken | {result for result, _ in self.flat.results}
         new, same = {}, []
         for result, name in self.flat.results:
             if result == name:
                 continue
-            if name in made - fixed - new.keys() and result not in fixed | self.names:
+            if name in made - fixed - new.keys() and result not in self.names | taken:
                 new[name] = result
             elif name in self.names:
                 same.append(Same(result, new.get(name, name)))
