@@ -4,17 +4,20 @@ backward, a loss at once with its gradients, a pair that keeps less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from codegen.program import Function, Program
 from codegen.reduced import in_order, merged
 from codegen.schedule.at_once import at_once
+from codegen.schedule.divided import divided
 from codegen.schedule.flattening import flat
 from codegen.schedule.lean import Lean, lean
 from codegen.schedule.nodes import Flat
 from codegen.targets.cpp.kernels import Kernel, kernels_of
-from codegen.targets.cpp.rows import Loops, Row, Rows, Same, with_names
+from codegen.targets.cpp.row import Row, Same, with_names
+from codegen.targets.cpp.rows import Loops, Rows
 from codegen.targets.torch.page import Page
 from derive.language.errors import QuestionError
 
@@ -29,38 +32,49 @@ class Written:
     rows: list[Row] = field(default_factory=list)
 
     def add(self, loops: Loops, row: Row) -> None:
-        self.kernels += [piece for piece in loops.pieces if isinstance(piece, Kernel)]
-        self.rows.append(row)
+        """Two kernels that do the same, such as for gradients of which one is a product of matrices
+        behind it, are one.
+        """
+        names = {}
+        for kernel in (piece for piece in loops.pieces if isinstance(piece, Kernel)):
+            same = next((k for k in self.kernels if k.does_the_same_as(kernel)), kernel)
+            names[kernel.name] = same.name
+            self.kernels += [kernel] * (same is kernel)
+        row.call(names)
+        if not any(known.takes_in(row) for known in self.rows):
+            self.rows.append(row)
 
 
 def functions_of(program: Program) -> Written:
     """The functions of a module, those of each reduction where there is a choice. Raises
     `QuestionError` for what no loop computes.
     """
-    written = Written()
-    whole = merged(program)
+    written, whole = Written(), merged(program)
     every = dict(whole.reductions) or {"": program}
+    pages = {word: Page(own) for word, own in every.items()}
+    shorter = {word: page.plain for word, page in pages.items() if page.plain is not None}
     for word in in_order(whole) or ("",):
-        one = every[word]
-        ways = [("", one, Page(one))]
-        if one.plain is not None:
-            plain = ways[0][2].plain
-            ways.append(("plain", plain.program, plain))
-        for plain, pair, page in ways:
-            _PairWritten(written, Rows(page, pair), whole, (word, plain)).write()
+        for plain, own in (("", pages), ("plain", shorter)):
+            if word in own:
+                _PairWritten(written, own, word, plain).write()
     return written
 
 
-class _PairWritten:
-    """Writes the functions of one pair of the ``whole`` program; ``words`` say which."""
+# A function of a pair, and its nodes; None where it has none of the kind.
+Make = Callable[[Program], tuple[Function, Flat] | None]
 
-    def __init__(self, written: Written, rows: Rows, whole: Program, words: Sequence[str]):
-        self.written, self.rows, self.pair = written, rows, rows.program
-        self.words = [word for word in words if word]
-        self.inputs = whole.forward.parameters
-        self.is_plain = bool(words[1])
+
+class _PairWritten:
+    """Writes the functions of one pair, that of the ``word`` among the ``pages`` of all reductions;
+    ``plain``, if it is, for calls that pass nothing optional.
+    """
+
+    def __init__(self, written: Written, pages: Mapping[str, Page], word: str, plain: str):
+        self.written, self.rows = written, Rows(pages[word])
+        self.pairs = {word: page.program for word, page in pages.items()}
+        self.pair, self.word, self.plain = self.pairs[word], word, plain
         self.gradients = self.pair.backward.results
-        self.guarded = rows.page.guards_in(self.pair.backward)
+        self.guarded = pages[word].guards_in(self.pair.backward)
 
     def write(self) -> None:
         """With a pair that keeps less there are no parts of the other backward, and nothing else
@@ -68,57 +82,46 @@ class _PairWritten:
         """
         losses = self.losses()
         kept = None if losses else self.keeping_less()
-        pair = self.pair
-        forward = self.loops(pair.forward, self.kernel("forward"), flat(pair, pair.forward))
-        if forward is not None and not (kept and self.is_plain):
-            self.add(forward, "forward")
-        if not (kept and self.is_plain):
+        if not (kept and self.plain):
+            forward = self.loops("forward", lambda p: (p.forward, flat(p, p.forward)))
+            if forward is not None:
+                self.written.add(forward, self.row(forward, "forward"))
             self.backward(self.guarded and not kept)
         for loops, row in (*losses, *(kept or ())):
             self.written.add(loops, row)
 
-    def add(self, loops: Loops, function: str, of: Sequence[tuple[str, ...]] = ()) -> None:
-        self.written.add(loops, self.row(loops, function, of))
-
     def row(self, loops: Loops, function: str, of=(), saved: Sequence[str] = ()) -> Row:
-        row = self.rows.row(loops, " ".join([*self.words, function]), saved)
+        row = self.rows.row(loops, self.word, f"{self.plain} {function}".lstrip(), saved)
         row.of += of
         return row
 
-    def kernel(self, function: str) -> str:
-        return "_".join([*self.words, *function.split()])
-
     def backward(self, some: bool) -> None:
-        pair, name = self.pair, self.kernel("backward")
         parts = subsets(self.gradients) if some else []
-        left_out = self.gradients if parts else ()
-        whole = self.loops(pair.backward, name, flat(pair, pair.backward), left_out)
-        if whole is None:
-            return
-        found = {part: (f := replace(pair.backward, results=part), flat(pair, f)) for part in parts}
-        for loops, row in self.with_parts(whole, "backward", found):
-            self.written.add(loops, row)
+        whole = self.loops("backward", _backward(), self.gradients if parts else ())
+        if whole is not None:
+            every = {part: _backward(part) for part in parts}
+            for loops, row in self.with_parts(whole, "backward", every):
+                self.written.add(loops, row)
 
     def with_parts(
         self,
         whole: Loops,
         function: str,
-        parts: Mapping[tuple[str, ...], tuple[Function, Flat]],
+        parts: Mapping[tuple[str, ...], Make],
         saved: Sequence[str] = (),
     ) -> list[tuple[Loops, Row]]:
         """What computes all gradients, and ``parts`` of them: by the kernel of the whole if that
         can leave something out.
         """
         kernel, of, others = whole.pieces[0], [], []
-        for part, (own, found) in parts.items():
+        for part, make in parts.items():
             if isinstance(kernel, Kernel) and kernel.flags:
-                made = {node for _, node in found.results}
+                made = {node for _, node in make(self.pair)[1].results}
                 if made.intersection(kernel.writes):
                     of.append(part)
                     kernel = kernel.with_part(part, made)
                 continue
-            name = f"{self.kernel(function)}_of_{'_'.join(part)}"
-            loops = self.loops(own, name, found)
+            loops = self.loops(f"{function} of {' '.join(part)}", make)
             if loops is not None:
                 others.append((loops, self.row(loops, f"{function} of {' '.join(part)}")))
         if of:
@@ -127,16 +130,10 @@ class _PairWritten:
 
     def losses(self) -> list[tuple[Loops, Row]]:
         """What computes the loss and its gradients at once."""
-        pair, every = self.pair, self.gradients
-        found = {some: at_once(pair, some) for some in (every, *subsets(every))}
-        if found[every] is None:
-            return []
-        function, loops_of_all = found.pop(every)
-        left_out = every if found else ()
-        whole = self.loops(function, self.kernel("loss"), loops_of_all, left_out)
-        if whole is None:
-            return []
-        return self.with_parts(whole, "loss", {s: f for s, f in found.items() if f is not None})
+        every = self.gradients
+        parts = {some: _at_once(some) for some in subsets(every) if at_once(self.pair, some)}
+        whole = self.loops("loss", _at_once(every), every if parts else ())
+        return [] if whole is None else self.with_parts(whole, "loss", parts)
 
     def keeping_less(self) -> list[tuple[Loops, Row]] | None:
         """The functions of a pair that keeps less; None where there is none, or where a kernel of
@@ -152,17 +149,20 @@ class _PairWritten:
 
     def lean(self, found: Lean) -> list[tuple[Loops, Row]] | None:
         """The forward, the parts of the backward, and all of it."""
-        forward = self.loops(found.forward, self.kernel("lean forward"), found.flat_forward)
+        forward = self.loops("lean forward", lambda p: (found.forward, found.flat_forward))
         parts = subsets(self.gradients) if self.guarded else []
-        flat_backward, name = found.flat_backward, self.kernel("lean backward")
-        backward = self.loops(found.backward, name, flat_backward, self.gradients if parts else ())
+        back = found.backward, found.flat_backward
+        backward = self.loops("lean backward", lambda p: back, self.gradients if parts else ())
         if forward is None or backward is None:
             return None
-        own = {}
+        own: dict[tuple[str, ...], Make] = {}
         for part in parts:
-            results = tuple(pair for pair in flat_backward.results if pair[0] in part)
-            function = replace(found.backward, results=part)
-            own[part] = function, replace(flat_backward, results=results)
+            results = tuple(pair for pair in found.flat_backward.results if pair[0] in part)
+            some = (
+                replace(found.backward, results=part),
+                replace(found.flat_backward, results=results),
+            )
+            own[part] = lambda p, some=some: some
         saved = tuple(p.name for p in found.backward.parameters[1:])
         rows = self.with_parts(backward, "lean backward", own, saved)
         first = self.row(forward, "lean forward")
@@ -171,18 +171,58 @@ class _PairWritten:
                 first.steps.append(Same(handed, name))
         return [(forward, first), *rows]
 
-    def loops(
-        self, function: Function, name: str, found: Flat, left_out: Sequence[str] = ()
-    ) -> Loops | None:
+    def loops(self, function: str, make: Make, left_out: Sequence[str] = ()) -> Loops | None:
         """What computes a function, and some of the results ``left_out`` if they are wanted; None
         where there is no kernel in it.
         """
-        pair = self.pair
-        made = [node for name, node in found.results if name in left_out]
-        pieces = kernels_of(name, found, dict(pair.sizes), pair.several, made)
+        made = make(self.pair)
+        if made is None:
+            return None
+        own, found = made
+        words, divisor = [self.word, self.plain, *function.split()], None
+        alike = self.alike(found, make) if not function.startswith("lean") else None
+        if alike is not None:
+            found, divisor, words[0] = *alike, ""
+        name = "_".join(word for word in words if word)
+        pair, open = self.pair, [node for result, node in found.results if result in left_out]
+        pieces = kernels_of(name, found, dict(pair.sizes), pair.several, open)
         if not any(isinstance(piece, Kernel) for piece in pieces):
             return None
-        return Loops(function, found, pieces)
+        return Loops(own, found, pieces, divisor)
+
+    def alike(self, own: Flat, make: Make) -> tuple[Flat, tuple[str, ...]] | None:
+        """The nodes of all reductions that differ in a divisor alone, and the axes whose sizes it
+        is for this one; None where this is not one of them.
+        """
+        flats = {word: made[1] for word, p in self.pairs.items() if (made := make(p)) is not None}
+        taken = {name for f in flats.values() for name in (*f.scalars, *f.layouts)}
+        taken |= {node.name for f in flats.values() for node in f.nodes}
+        name = next(n for i in count() if (n := "divisor" + "_" * i) not in taken)
+        for word, whole in flats.items():
+            pairs = {w: divided(whole, f, name) for w, f in flats.items() if w != word}
+            found = [one for one in pairs.values() if one is not None]
+            if not found:
+                continue
+            first = found[0][0]
+            if word == self.word:
+                return replace(first, results=own.results, layouts=own.layouts), ()
+            mine = pairs[self.word]
+            return mine if mine is not None and mine[0].nodes == first.nodes else None
+        return None
+
+
+def _backward(part: tuple[str, ...] = ()) -> Make:
+    """The backward, or for a part of its results."""
+
+    def make(pair: Program) -> tuple[Function, Flat]:
+        function = replace(pair.backward, results=part or pair.backward.results)
+        return function, flat(pair, function)
+
+    return make
+
+
+def _at_once(gradients: tuple[str, ...]) -> Make:
+    return lambda pair: at_once(pair, gradients)
 
 
 def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:

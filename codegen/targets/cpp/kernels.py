@@ -36,6 +36,14 @@ class Kernel:
     flags: tuple[str, ...] = ()
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
+    def does_the_same_as(self, other: Kernel) -> bool:
+        """Whether it is the same but for its name."""
+        short, other_short = (
+            tuple((size, replace(kernel, name="")) for size, kernel in k.special)
+            for k in (self, other)
+        )
+        return replace(self, name="", special=short) == replace(other, name="", special=other_short)
+
     def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Kernel:
         """With the part for ``gradients``, which are ``made`` among what it writes."""
         others = {named(write) for write in self.writes if write not in {*made}}

@@ -1,5 +1,5 @@
-"""The rows of a table of kernels, as Python text: which kernels and which lines of torch compute a
-function, from what, and what they make.
+"""The rows of a table of kernels: which kernels and which lines of torch compute a function, from
+what, and what they make.
 """
 
 from __future__ import annotations
@@ -7,93 +7,47 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from codegen.program import NUMBERS, Function, Program
+from codegen.program import NUMBERS, Function
 from codegen.program.parts import is_wide, values_in
 from codegen.program.steps import AddAt, Assign, Fill, Step
 from codegen.program.values import Load, Number
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.cpp.row import Axes, Called, Line, Row, Same, names_of, renamed, takes
 from codegen.targets.cpp.sizes import Sizes
 from codegen.targets.torch.page import Page
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim, Layout
 
-Axes = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Line:
-    """Lines of torch, or of sizes: what they ``take`` and ``make``, as names."""
-
-    makes: tuple[str, ...]
-    takes: tuple[str, ...]
-    text: str
-
-    @property
-    def expression(self) -> str:
-        """Of a single line, what it makes; nothing where there are several."""
-        name, equals, rest = self.text.partition(" = ")
-        return rest if equals and name == ", ".join(self.makes) and "\n" not in rest else ""
-
-
-@dataclass(frozen=True)
-class Called:
-    """A kernel that is called: arrays, sizes and numbers, and what it makes."""
-
-    name: str
-    reads: tuple[str, ...]
-    sizes: tuple[str, ...]
-    numbers: tuple[str, ...]
-    makes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Same:
-    """``name`` is another name of ``of``; "" where this is only named, for its shape."""
-
-    name: str
-    of: str
-
-
-@dataclass
-class Row:
-    """A row: the function that it is of, its steps; ``of`` and ``saved`` are what a table says.
-    ``shapes`` are those of all names in it, ``filled`` and ``whole`` as in a table.
-    """
-
-    function: str
-    steps: list[Line | Called | Same]
-    shapes: dict[str, Axes]
-    filled: dict[str, str]
-    whole: set[str]
-    saved: tuple[str, ...] = ()
-    of: list[tuple[str, ...]] = field(default_factory=list)
-
 
 @dataclass(frozen=True)
 class Loops:
-    """A function with what computes it."""
+    """A function with what computes it. ``divisor`` are the axes whose sizes, multiplied, are the
+    number that is the last one of the ``flat``, if it has one more than the function.
+    """
 
     function: Function
     flat: Flat
     pieces: Sequence[Kernel | Whole]
+    divisor: tuple[str, ...] | None = None
 
 
 class Rows:
     """Writes the rows of one pair of forward and backward."""
 
-    def __init__(self, page: Page, program: Program):
-        self.page, self.program = page, program
+    def __init__(self, page: Page):
+        self.page, self.program = page, page.program
 
-    def row(self, loops: Loops, function: str, saved: Sequence[str] = ()) -> Row:
-        return _Writing(self, loops).row(function, saved)
+    def row(self, loops: Loops, word: str, function: str, saved: Sequence[str] = ()) -> Row:
+        return _Writing(self, loops).row(word, function, saved)
 
 
 class _Writing:
     def __init__(self, rows: Rows, loops: Loops):
         self.function, self.flat, self.pieces = loops.function, loops.flat, loops.pieces
+        self.divisor = loops.divisor
         self.codes, self.fixed = dict(rows.program.sizes), dict(rows.program.fixed)
         self.printer = rows.page.printer(self.function)
         self.layouts = {**self.flat.layouts}
@@ -112,14 +66,18 @@ class _Writing:
         self.shapes = {**self.tensors}
         self.filled: dict[str, str] = {}
 
-    def row(self, function: str, saved: Sequence[str]) -> Row:
+    def row(self, word: str, function: str, saved: Sequence[str]) -> Row:
         before = [s for s in map(self.before, self.function.steps) if s is not None]
         steps = [*before, *(self.piece(piece) for piece in self.pieces)]
         steps = self.renamed(steps)
         whole = {p.name for p in self.function.tensors if p.role == "label"}
         whole |= {a.name for a in self.flat.arrays if a.entries == "whole"} & {*self.tensors}
         steps = [*self.sizes(steps), *steps]
-        return Row(function, steps, self.shapes, self.filled, whole, tuple(saved))
+        row = Row([word], function, steps, self.shapes, self.filled, whole, tuple(saved))
+        if self.divisor is not None:
+            row.divisor = self.flat.scalars[-1]
+            row.divisors = [" * ".join(self.codes[axis] for axis in self.divisor) or "1"]
+        return row
 
     # -- steps ------------------------------------------------------------------
 
@@ -168,17 +126,18 @@ class _Writing:
     def renamed(self, steps: list[Line | Called]) -> list[Line | Called | Same]:
         """What is a result is called as that."""
         made = {name for step in steps if isinstance(step, Called) for name in step.makes}
-        fixed = {name for step in steps for name in _names(step, isinstance(step, Line))}
+        taken = {name for step in steps for name in names_of(step)}
+        fixed = taken | {result for result, _ in self.flat.results}
         new, same = {}, []
         for result, name in self.flat.results:
             if result == name:
                 continue
-            if name in made - fixed - new.keys() and result not in fixed | self.names:
+            if name in made - fixed - new.keys() and result not in self.names | taken:
                 new[name] = result
             elif name in self.names:
                 same.append(Same(result, new.get(name, name)))
         self.shapes = {new.get(name, name): axes for name, axes in self.shapes.items()}
-        return [*(_with_names(step, new) for step in steps), *same]
+        return [*(renamed(step, new) for step in steps), *same]
 
     # -- sizes --------------------------------------------------------------------
 
@@ -197,7 +156,7 @@ class _Writing:
         for text in self.others(sorted(needed - {*self.tensors}), known):
             lines.append(self.line(text))
             needed |= {*lines[-1].takes}
-        taken = {name for step in (*lines, *steps) for name in _takes(step)}
+        taken = {name for step in (*lines, *steps) for name in takes(step)}
         there = {a for n, axes in given.items() if n in taken for a in axes} | numbers
         missing = needed - there - {*self.fixed} - {n for line in lines for n in line.makes}
         named = []
@@ -208,11 +167,12 @@ class _Writing:
         return [*named, *lines]
 
     def needed(self, steps: Sequence[Line | Called | Same]) -> set[str]:
-        codes, made = {*self.codes.values()}, {n for s in steps for n in _names(s, True)}
+        codes, made = {*self.codes.values()}, {n for s in steps for n in names_of(s)}
         shapes = [self.shapes[n] for s in steps if isinstance(s, Called) for n in s.makes]
         shapes += [self.shapes[n] for n in self.filled]
         found = {axis for axes in shapes for axis in axes} | made
         found |= {n for s in steps if isinstance(s, Called) for n in s.sizes}
+        found |= {self.codes[axis] for axis in self.divisor or ()}
         return found.union(dict(self.flat.results).values()) & codes
 
     def others(self, needed: Iterable[str], known: set[str]) -> list[str]:
@@ -235,36 +195,3 @@ class _Writing:
 
 def _is_name(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
-
-
-def _takes(step: Line | Called | Same) -> tuple[str, ...]:
-    if isinstance(step, Same):
-        return (step.of,)
-    return step.takes if isinstance(step, Line) else step.reads
-
-
-def _names(step: Line | Called | Same, is_line: bool) -> tuple[str, ...]:
-    """All that stand in a line of torch, which stay as they are."""
-    return (*step.takes, *step.makes) if is_line and isinstance(step, Line) else ()
-
-
-def _with_names(step: Line | Called, new: dict[str, str]) -> Line | Called:
-    if isinstance(step, Line):
-        return step
-    reads, makes = (tuple(new.get(n, n) for n in names) for names in (step.reads, step.makes))
-    return Called(step.name, reads, step.sizes, step.numbers, makes)
-
-
-def with_names(rows: Sequence[Row], new: dict[str, str]) -> bool:
-    """Gives names in the rows other ones, where none of these is there; whether it did."""
-    steps = [step for row in rows for step in row.steps]
-    lines = {name for step in steps for name in _names(step, True)}
-    there = {name for row in rows for name in row.shapes} | lines
-    there |= {name for s in steps if isinstance(s, Called) for name in (*s.sizes, *s.numbers)}
-    if there.intersection(new.values()) or lines.intersection(new):
-        return False
-    for row in rows:
-        row.steps = [_with_names(s, new) if isinstance(s, Called) else s for s in row.steps]
-        row.shapes = {new.get(name, name): axes for name, axes in row.shapes.items()}
-        row.saved = tuple(new.get(name, name) for name in row.saved)
-    return True

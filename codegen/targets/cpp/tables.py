@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.targets.cpp.rows import Axes, Called, Line, Row, Same
+from codegen.targets.cpp.row import Axes, Called, Line, Row, Same
 from codegen.targets.torch.lines import LONGEST
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
@@ -107,7 +107,8 @@ def _row(row: Row, shapes: Mapping[str, Axes], functions: _Functions) -> str:
     shown = {name for step in row.steps if isinstance(step, Called) for name in step.reads}
     taken = {name for step in row.steps if isinstance(step, Line) for name in step.takes}
     told = [Same("", name) for name in own if name in taken - shown]
-    parts = [f'"{row.function}"']
+    parts = [f'"{" ".join([*filter(None, [" | ".join(row.words)]), row.function])}"']
+    parts += [f'"{row.divisor} = {" | ".join(row.divisors)}"'] * bool(row.divisors)
     parts += [_step(step, own, functions) for step in (*told, *row.steps)]
     if row.of:
         parts.append(f'of="{" | ".join(" ".join(part) for part in row.of)}"')

@@ -35,6 +35,7 @@ class Call:
     ):
         """Long: what a row says."""
         self.kernels, self.read = kernels, [*map(read, steps)]
+        self.of_torch = not all(isinstance(step, str) for step in steps)
         self.part, self.left_out = part, {*left_out}
         self.shapes = dict(shapes.axes)
         for step in self.read:
@@ -84,7 +85,7 @@ class Call:
                     return None
             return finish(values)
 
-        if all(step.function is None for step in self.read):
+        if not self.of_torch:
             return function
 
         def uncast(*arguments):  # which would change the format of matrix products

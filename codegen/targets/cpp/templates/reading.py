@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -83,6 +84,8 @@ def read(step: Step) -> Read:
     kernel = KERNEL.fullmatch(step)
     if kernel is None:
         made, _, source = step.rpartition(" = ")
+        if " * " in source:
+            return Read(source.split(" * "), [made], {}, function=lambda *sizes: math.prod(sizes))
         found = named(source)
         return Read([*found], [*named(made)], shaped(found))
     name, given, made = kernel.groups()

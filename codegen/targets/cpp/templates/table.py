@@ -18,11 +18,13 @@ The shapes come first. ``gain = 1`` is an argument that may be left out, and is 
     ("product", lambda x, w: x @ w)             a line of torch, by what it makes from what its
                                                 arguments are called
     "dbias = dgain"                             another name
+    "divisor = N * C"                           a number that sizes are multiplied to
     "x, dy: N"                                  more names, off which sizes are read
 
 Functions are "forward" and "backward"; "lean forward" and "lean backward", a pair that hands on
 what is ``saved``, which is less; and "loss", which computes its gradients at once. Before them
-stands "plain", for calls that pass nothing optional, and a reduction that the row is for. Behind
+stands "plain", for calls that pass nothing optional, and a reduction that the row is for: of
+"sum | mean" the one has the first of the numbers in "divisor = 1 | N", the other the second. Behind
 them, as in "backward of dx", stand the gradients that it computes where these alone are asked for;
 ``of`` are more such choices, for each of which the kernel can leave the others out. What has no
 row, or what a kernel refuses, is computed by the functions of the module.
@@ -43,6 +45,7 @@ from ._reading import Step, named, read, shapes_of
 from ._running import Kernels, OutOfDate, usable
 
 REDUCTION = "reduction"
+FUNCTION = re.compile(r"(?:([\w |]+?) )??(plain )?((?:lean )?(?:forward|backward)|loss)")
 LEAN = ("lean forward", "lean backward")
 
 
@@ -61,6 +64,14 @@ class Row:
     @property
     def makes(self) -> set[str]:
         return {name for step in self.steps for name in read(step).makes}
+
+
+def chosen(step: Step, place: int) -> Step:
+    """The step for the reduction at that place, where it has one for each."""
+    if not isinstance(step, str) or " | " not in step:
+        return step
+    name, each = step.split(" = ")
+    return f"{name} = {each.split(' | ')[place]}"
 
 
 class Pair:
@@ -101,13 +112,14 @@ class Table:
     def add(self, function: str, *steps: Step, of: str = "", saved: str = "") -> None:
         """A row. ``of`` are gradients, as in "dx | dgain dbias", and ``saved`` are names."""
         function, _, alone = function.partition(" of ")
-        kind = re.search(r"(lean )?\w+$", function)[0]
-        *word, _ = f"{function.removesuffix(kind)} ".split(" ")
-        plain = "plain" in word
-        word = "".join(w for w in word if w != "plain")
+        words, plain, kind = FUNCTION.fullmatch(function).groups()
         parts = tuple(tuple(part.split()) for part in of.split("|") if part.strip())
-        row = Row(kind, plain, word, tuple(alone.split()), steps, parts, tuple(named(saved)))
-        self.rows.append(row)
+        for i, word in enumerate((words or "").split(" | ")):
+            own = tuple(chosen(step, i) for step in steps)
+            row = Row(
+                kind, bool(plain), word, tuple(alone.split()), own, parts, tuple(named(saved))
+            )
+            self.rows.append(row)
 
     @functools.cached_property
     def functions(self) -> dict[str, tuple[Callable, Callable]]:
