@@ -138,6 +138,7 @@ class Arguments:
         labels: N -> C            whole numbers: for each of N a place along C
         labels: N -> C, ignored   where they are not ignore_index
         loss: () for mean; N for none       the reduction decides
+        count: N, needed for mean   for others it may be None
         reduction: none | mean    a word
         D = 4                     a size; K = C / groups, too, or a number that may be left out
         eps > 0: WORDS            what has to be so, and what is said where it is not
@@ -148,7 +149,9 @@ class Arguments:
         self.axes: dict[str, dict[str, tuple[str, ...]]] = {}  # by name and by word, "" for all
         self.fills: dict[str, float] = {}
         self.bounds: dict[str, tuple[str, ...]] = {}
-        self.flags: dict[str, set[str]] = {"constant": set(), "broadcast": set(), "ignored": set()}
+        kinds = ("constant", "broadcast", "ignored", "needed")
+        self.flags: dict[str, set[str]] = {kind: set() for kind in kinds}
+        self.needed_for: dict[str, list[str]] = {}
         self.words: tuple[str, ...] = ()
         self.sizes: dict[str, Formula] = {}
         self.demands: list[Formula] = []
@@ -181,7 +184,10 @@ class Arguments:
     def _noted(self, name: str, said: str) -> None:
         said, *flags = said.split(", ")
         for flag in flags:
+            flag, _, words = flag.partition(" for ")
             self.flags[flag].add(name)
+            if words:
+                self.needed_for[name] = words.split()
         said, _, bounds = said.partition(" -> ")
         said, _, fill = said.partition(" = ")
         if bounds:
@@ -488,7 +494,7 @@ class Asked:
         found = {}
         for place, name, kind in self.order:
             axes, tensor = own.along(name, word), given[place]
-            if axes is None or (tensor is None and name in own.fills):
+            if axes is None or (tensor is None and self._may_be_none(name, word)):
                 continue
             if name in own.flags["broadcast"]:
                 tensor = spread(tensor, tuple(_expected(axes, known, several)))
@@ -518,6 +524,9 @@ class Asked:
             if shapes or target != given[place].dtype:
                 changes.append((place, target if target != given[place].dtype else None, shapes))
         return dtype, known, several, changes, set()
+
+    def _may_be_none(self, name: str, word: str) -> bool:
+        return name in self.own.fills or word not in self.own.needed_for.get(name, [word])
 
     def _of_kind(self, name, kind, tensor, axes, dtype, known, several, owners):
         """The tensor as it is computed with, and the dtype of all, where it fits."""

@@ -123,7 +123,7 @@ _pair = _runtime.Pair("cross_entropy", """
     weight: C = 1, constant
     loss, g: N *S for none; () for sum mean
     labels_kept, counted, picked, smoothing, losses: N *S
-    counted_sum_2: () for mean
+    counted_sum_2: () for mean, needed for mean
     reduction: none | sum | mean
     C != 0: logits_shifted takes a maximum along it, but C is 0
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1

@@ -88,7 +88,7 @@ _pair = _runtime.Pair("nll", """
     weight: C = 1, constant
     loss, g: N *S for none; () for sum mean
     labels_kept, losses, counted: N *S
-    counted_sum_2: () for mean
+    counted_sum_2: () for mean, needed for mean
     reduction: none | sum | mean
 """)
 

@@ -13,27 +13,9 @@ import sys
 import threading
 
 from ._building import FOLDER, NoCompiler, compiler, tell, version
-from ._running import (
-    AtOnce,
-    ByReduction,
-    KeepingLess,
-    Kernels,
-    Original,
-    OutOfDate,
-    computable,
-    usable,
-)
+from ._table import OutOfDate
 
-__all__ = [
-    "AtOnce",
-    "ByReduction",
-    "KeepingLess",
-    "Kernels",
-    "Original",
-    "computable",
-    "usable",
-    "use",
-]
+__all__ = ["use"]
 TARGETS = ("torch", "cpp")
 
 _lock = threading.RLock()
@@ -80,17 +62,15 @@ def _replace(name: str, target: str) -> None:
     if target == "torch" and full not in sys.modules:
         return
     try:
-        wrapper = importlib.import_module(full)
+        table = importlib.import_module(full).table
     except OutOfDate as error:
         tell(f"{error}; it runs on torch")
         return
-    original = wrapper._of
-    chosen = wrapper if target == "cpp" else original
-    module, pair = original.module, original.module._pair
-    for function in vars(original).keys() - {"module"}:
+    pair = table.pair
+    for function, (ours, original) in table.functions.items():
+        chosen = ours if target == "cpp" else original
         if function == "function":
-            pair.function = chosen.function
+            pair.function = chosen
             continue
         rule = pair.plain if function.startswith("_plain") else pair.rule
-        setattr(rule, function.rpartition("_")[2], getattr(chosen, function))
-        setattr(module, function, getattr(chosen, function))
+        setattr(rule, function.rpartition("_")[2], chosen)

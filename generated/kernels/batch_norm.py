@@ -2,227 +2,28 @@
 # source sha256: 3d9960b2912cab2db6bbe0203a9ddb3d6e7886a3760e62c5faba894745047329
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNorm: kernels, from batch_norm.cpp, in the place of lines of torch.
-
-Each function is that of ``batch_norm.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""BatchNorm on kernels, from batch_norm.cpp. How a table is read stands in _table.py."""
 
 from .. import batch_norm as _module
-from . import KeepingLess as _KeepingLess
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "d82ee78c1c5add4253565c253f41138c95a4885dcfe0bb3489196805861561b1",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "ce4a0113c3de62a2dbff8eb458931e35066ed9fdf25e570b0423465b866022c3",
+    """
+    x, xhat, y, dy, dx: N C
+    gain, bias, dgain, dbias, sum_2: C
+    inv_std, mean: 1 C
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (6, 2, 1),
-    "backward": (7, 2, 0),
-    "lean_forward": (7, 2, 1),
-    "lean_backward_of_dx": (7, 2, 0),
-    "lean_backward_of_dgain": (7, 2, 0),
-    "lean_backward_of_dbias": (7, 2, 0),
-    "lean_backward_of_dgain_dbias": (8, 2, 0),
-    "lean_backward": (9, 2, 0),
-}).run
-BatchNormForward = _module.BatchNormForward
-BatchNormGradients = _module.BatchNormGradients
-
-
-def _forward(x, gain, bias, eps) -> BatchNormForward:
-    if not _usable(x, gain, bias):
-        return _of._forward(x, gain, bias, eps)
-    _given = (x, gain, bias, eps)
-    N = x.shape[0]
-    C = x.shape[1]
-    inv_std = x.new_empty(1, C)
-    xhat = x.new_empty(N, C)
-    y = x.new_empty(N, C)
-    _done = _run(
-        "forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
-        (C, N, eps),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return BatchNormForward(y, gain, inv_std, xhat)
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
-    if not _usable(dy, gain, inv_std, xhat):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs.x and needs.gain and needs.bias):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            xhat.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormGradients(dx, dgain, dbias)
-
-
-def _lean_forward(x, gain, bias, eps):
-    N = x.shape[0]
-    C = x.shape[1]
-    mean = x.new_empty(1, C)
-    sum_2 = x.new_empty(C)
-    inv_std = x.new_empty(1, C)
-    y = x.new_empty(N, C)
-    _done = _run(
-        "lean_forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
-        (C, N, eps),
-    )
-    if not _done:
-        return None
-    return (y, (gain, inv_std, mean, sum_2, x), ())
-
-
-def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "lean_backward_of_dx",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (dx, None, None, None)
-
-
-def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dgain,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (None, dgain, None, None)
-
-
-def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dbias,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (None, None, dbias, None)
-
-
-def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dgain, dbias,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (None, dgain, dbias, None)
-
-
-def _lean_backward(dy, gain, inv_std, mean, sum_2, x, needs):
-    if needs[0] and not needs[1] and not needs[2]:
-        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
-    N = dy.shape[0]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "lean_backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (dx, dgain, dbias, None)
-
-
-def _takes_plain(x, gain, bias, eps) -> bool:
-    return False
-
-
-function = _KeepingLess(
-    _of.function,
-    _takes_plain,
-    (_lean_forward, _lean_backward),
-    None,
+table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
+table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
+table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")
+table.add(
+    "lean backward",
+    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N) -> dgain, dbias, dx",
+    of="dx | dgain | dbias | dgain dbias",
+    saved="gain, inv_std, mean, sum_2, x",
 )

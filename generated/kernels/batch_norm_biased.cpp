@@ -279,6 +279,10 @@ static int lean_backward(
     return DONE;
 }
 EXPORTED(lean_backward)
+PART(lean_backward_of_dx, lean_backward, true, false, false)
+PART(lean_backward_of_dgain, lean_backward, false, true, false)
+PART(lean_backward_of_dbias, lean_backward, false, false, true)
+PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
 
 template <class Real>
 static int plain_forward_without_S(
@@ -403,43 +407,3 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward)
-
-template <class Real>
-static int lean_backward_of_dx(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
-    const Real* x, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return lean_backward<Real, true, false, false>(dy, gain, inv_std, mean, sum_2, x, nullptr,
-            nullptr, dx, C, N, S, threads);
-}
-EXPORTED(lean_backward_of_dx)
-
-template <class Real>
-static int lean_backward_of_dgain(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
-    const Real* x, Real* dgain, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return lean_backward<Real, false, true, false>(dy, gain, inv_std, mean, sum_2, x, dgain,
-            nullptr, nullptr, C, N, S, threads);
-}
-EXPORTED(lean_backward_of_dgain)
-
-template <class Real>
-static int lean_backward_of_dbias(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
-    const Real* x, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return lean_backward<Real, false, false, true>(dy, gain, inv_std, mean, sum_2, x, nullptr,
-            dbias, nullptr, C, N, S, threads);
-}
-EXPORTED(lean_backward_of_dbias)
-
-template <class Real>
-static int lean_backward_of_dgain_dbias(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
-    const Real* x, Real* dgain, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return lean_backward<Real, false, true, true>(dy, gain, inv_std, mean, sum_2, x, dgain, dbias,
-            nullptr, C, N, S, threads);
-}
-EXPORTED(lean_backward_of_dgain_dbias)

@@ -2,278 +2,30 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormBiased: kernels, from batch_norm_biased.cpp, in the place of lines of torch.
-
-Each function is that of ``batch_norm_biased.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""BatchNormBiased on kernels, from batch_norm_biased.cpp. How a table is read stands in _table.py."""
 
 from .. import batch_norm_biased as _module
-from . import KeepingLess as _KeepingLess
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "58f518b7e189439bddf6762f1c9eb24c41ab42deced366b6c14f8e4598147458",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
+    __file__,
+    "6062e92de0a8e8459d4158b1b00248b38e53279209c7255edc7bdb4c258f3e13",
+    """
+    x, xhat, y, dy, dx: N C S
+    gain = 1, bias = 0, dgain, dbias, sum_2: C
+    inv_std, mean: 1 C 1
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (6, 3, 1),
-    "backward": (7, 3, 0),
-    "lean_forward": (7, 3, 1),
-    "lean_backward_of_dx": (7, 3, 0),
-    "lean_backward_of_dgain": (7, 3, 0),
-    "lean_backward_of_dbias": (7, 3, 0),
-    "lean_backward_of_dgain_dbias": (8, 3, 0),
-    "lean_backward": (9, 3, 0),
-    "plain_forward": (3, 3, 1),
-    "plain_backward": (4, 3, 0),
-}).run
-BatchNormBiasedForward = _module.BatchNormBiasedForward
-BatchNormBiasedGradients = _module.BatchNormBiasedGradients
-
-
-def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
-    if not _usable(x, gain, bias):
-        return _of._forward(x, gain, bias, eps)
-    _given = (x, gain, bias, eps)
-    N = x.shape[0]
-    C = x.shape[1]
-    S = x.shape[2]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    inv_std = x.new_empty(1, C, 1)
-    xhat = x.new_empty(N, C, S)
-    y = x.new_empty(N, C, S)
-    _done = _run(
-        "forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
-        (C, N, S, eps),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return BatchNormBiasedForward(y, gain, inv_std, xhat)
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
-    if not _usable(dy, gain, inv_std, xhat):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs.x and needs.gain and needs.bias):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    _given = (dy, gain, inv_std, xhat, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            xhat.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormBiasedGradients(dx, dgain, dbias)
-
-
-def _lean_forward(x, gain, bias, eps):
-    N = x.shape[0]
-    C = x.shape[1]
-    S = x.shape[2]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    mean = x.new_empty(1, C, 1)
-    sum_2 = x.new_empty(C)
-    inv_std = x.new_empty(1, C, 1)
-    y = x.new_empty(N, C, S)
-    _done = _run(
-        "lean_forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
-        (C, N, S, eps),
-    )
-    if not _done:
-        return None
-    return (y, (gain, inv_std, mean, sum_2, x), ())
-
-
-def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "lean_backward_of_dx",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dx, None, None, None)
-
-
-def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dgain,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (None, dgain if needs[1] else None, None, None)
-
-
-def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dbias,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (None, None, dbias if needs[2] else None, None)
-
-
-def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs):
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dgain, dbias,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (None, dgain if needs[1] else None, dbias if needs[2] else None, None)
-
-
-def _lean_backward(dy, gain, inv_std, mean, sum_2, x, needs):
-    if needs[0] and not needs[1] and not needs[2]:
-        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2, x, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2, x, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2, x, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "lean_backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            x.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dx, dgain if needs[1] else None, dbias if needs[2] else None, None)
-
-
-def _plain_forward(x, eps) -> tuple:
-    if not _usable(x):
-        return _of._plain_forward(x, eps)
-    _given = (x, eps)
-    N = x.shape[0]
-    S = x.shape[2]
-    C = x.shape[1]
-    inv_std = x.new_empty(1, C, 1)
-    xhat = x.new_empty(N, C, S)
-    _done = _run("plain_forward", (x.contiguous(), inv_std, xhat), (C, N, S, eps))
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (xhat, inv_std)
-
-
-def _plain_backward(dy, inv_std, y, needs) -> tuple:
-    if not _usable(dy, inv_std, y):
-        return _of._plain_backward(dy, inv_std, y, needs)
-    _given = (dy, inv_std, y, needs)
-    N = dy.shape[0]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "plain_backward",
-        (dy.contiguous(), inv_std.contiguous(), y.contiguous(), dx),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dx,)
-
-
-def _takes_plain(x, gain, bias, eps) -> bool:
-    return gain is None and bias is None
-
-
-function = _KeepingLess(
-    _of.function,
-    _takes_plain,
-    (_lean_forward, _lean_backward),
-    None,
+table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
+table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
+table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")
+table.add(
+    "lean backward",
+    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N, S) -> dgain, dbias, dx",
+    of="dx | dgain | dbias | dgain dbias",
+    saved="gain, inv_std, mean, sum_2, x",
 )
+table.add("plain forward", "plain_forward(x; C, N, S; eps) -> inv_std, y")
+table.add("plain backward", "plain_backward(dy, inv_std, y; C, N, S) -> dx")

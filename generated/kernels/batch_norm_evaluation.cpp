@@ -86,6 +86,10 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward)
+PART(backward_of_dx, backward, true, false, false)
+PART(backward_of_dgain, backward, false, true, false)
+PART(backward_of_dbias, backward, false, false, true)
+PART(backward_of_dgain_dbias, backward, false, true, true)
 
 template <class Real>
 static int plain_forward_without_S(
@@ -150,43 +154,3 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward)
-
-template <class Real>
-static int backward_of_dx(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return backward<Real, true, false, false>(dy, gain, inv_std, running_mean, x, nullptr, nullptr,
-            dx, C, N, S, threads);
-}
-EXPORTED(backward_of_dx)
-
-template <class Real>
-static int backward_of_dgain(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dgain, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return backward<Real, false, true, false>(dy, gain, inv_std, running_mean, x, dgain, nullptr,
-            nullptr, C, N, S, threads);
-}
-EXPORTED(backward_of_dgain)
-
-template <class Real>
-static int backward_of_dbias(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dbias, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return backward<Real, false, false, true>(dy, gain, inv_std, running_mean, x, nullptr, dbias,
-            nullptr, C, N, S, threads);
-}
-EXPORTED(backward_of_dbias)
-
-template <class Real>
-static int backward_of_dgain_dbias(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dgain, Real* dbias, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return backward<Real, false, true, true>(dy, gain, inv_std, running_mean, x, dgain, dbias,
-            nullptr, C, N, S, threads);
-}
-EXPORTED(backward_of_dgain_dbias)

@@ -2,221 +2,32 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormEvaluation: kernels, from batch_norm_evaluation.cpp, in the place of lines of torch.
-
-Each function is that of ``batch_norm_evaluation.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""BatchNormEvaluation on kernels, from batch_norm_evaluation.cpp. How a table is read stands in _table.py."""
 
 from .. import batch_norm_evaluation as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "0925d265d36f82bb516a9bdfc823a956ee74d013a1bc1734044d8de9003abfae",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    __file__,
+    "73e6471621a81184ea1fb6cc84dc8ed4999bb28ac84dc91666ca367fc2644d51",
+    """
+    x, y, dy, dx: N C S
+    running_mean, running_var, gain = 1, bias = 0, inv_std, dgain, dbias: C
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (7, 3, 1),
-    "backward_of_dx": (6, 3, 0),
-    "backward_of_dgain": (6, 3, 0),
-    "backward_of_dbias": (6, 3, 0),
-    "backward_of_dgain_dbias": (7, 3, 0),
-    "backward": (8, 3, 0),
-    "plain_forward": (5, 3, 1),
-    "plain_backward": (3, 3, 0),
-}).run
-BatchNormEvaluationForward = _module.BatchNormEvaluationForward
-BatchNormEvaluationGradients = _module.BatchNormEvaluationGradients
-
-
-def _forward(x, running_mean, running_var, gain, bias, eps) -> BatchNormEvaluationForward:
-    if not _usable(x, running_mean, running_var, gain, bias):
-        return _of._forward(x, running_mean, running_var, gain, bias, eps)
-    _given = (x, running_mean, running_var, gain, bias, eps)
-    C = x.shape[1]
-    N = x.shape[0]
-    S = x.shape[2]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    inv_std = x.new_empty(C)
-    y = x.new_empty(N, C, S)
-    _done = _run(
-        "forward",
-        (
-            bias.contiguous(),
-            gain.contiguous(),
-            running_mean.contiguous(),
-            running_var.contiguous(),
-            x.contiguous(),
-            inv_std, y,
-        ),
-        (C, N, S, eps),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return BatchNormEvaluationForward(y, x, running_mean, gain, inv_std)
-
-
-def _backward_of_dx(dy, x, running_mean, gain, inv_std, needs):
-    _given = (dy, x, running_mean, gain, inv_std, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "backward_of_dx",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            running_mean.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormEvaluationGradients(dx, None, None)
-
-
-def _backward_of_dgain(dy, x, running_mean, gain, inv_std, needs):
-    _given = (dy, x, running_mean, gain, inv_std, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            running_mean.contiguous(),
-            x.contiguous(),
-            dgain,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormEvaluationGradients(None, dgain, None)
-
-
-def _backward_of_dbias(dy, x, running_mean, gain, inv_std, needs):
-    _given = (dy, x, running_mean, gain, inv_std, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            running_mean.contiguous(),
-            x.contiguous(),
-            dbias,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormEvaluationGradients(None, None, dbias)
-
-
-def _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs):
-    _given = (dy, x, running_mean, gain, inv_std, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            running_mean.contiguous(),
-            x.contiguous(),
-            dgain, dbias,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormEvaluationGradients(None, dgain, dbias)
-
-
-def _backward(dy, x, running_mean, gain, inv_std, needs) -> BatchNormEvaluationGradients:
-    if not _usable(dy, x, running_mean, gain, inv_std):
-        return _of._backward(dy, x, running_mean, gain, inv_std, needs)
-    if needs.x and not needs.gain and not needs.bias:
-        return _backward_of_dx(dy, x, running_mean, gain, inv_std, needs)
-    if not needs.x and needs.gain and not needs.bias:
-        return _backward_of_dgain(dy, x, running_mean, gain, inv_std, needs)
-    if not needs.x and not needs.gain and needs.bias:
-        return _backward_of_dbias(dy, x, running_mean, gain, inv_std, needs)
-    if not needs.x and needs.gain and needs.bias:
-        return _backward_of_dgain_dbias(dy, x, running_mean, gain, inv_std, needs)
-    if not (needs.x and needs.gain and needs.bias):
-        return _of._backward(dy, x, running_mean, gain, inv_std, needs)
-    _given = (dy, x, running_mean, gain, inv_std, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            running_mean.contiguous(),
-            x.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BatchNormEvaluationGradients(dx, dgain, dbias)
-
-
-def _plain_forward(x, running_mean, running_var, eps) -> tuple:
-    if not _usable(x, running_mean, running_var):
-        return _of._plain_forward(x, running_mean, running_var, eps)
-    _given = (x, running_mean, running_var, eps)
-    N = x.shape[0]
-    S = x.shape[2]
-    C = x.shape[1]
-    inv_std = x.new_empty(C)
-    xhat = x.new_empty(N, C, S)
-    _done = _run(
-        "plain_forward",
-        (running_mean.contiguous(), running_var.contiguous(), x.contiguous(), inv_std, xhat),
-        (C, N, S, eps),
-    )
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (xhat, inv_std, S, N)
-
-
-def _plain_backward(dy, inv_std, S, N, needs) -> tuple:
-    if not _usable(dy, inv_std):
-        return _of._plain_backward(dy, inv_std, S, N, needs)
-    _given = (dy, inv_std, S, N, needs)
-    C = dy.shape[1]
-    dx = dy.new_empty(N, C, S)
-    _done = _run("plain_backward", (dy.contiguous(), inv_std.contiguous(), dx), (C, N, S))
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dx,)
+table.add(
+    "forward",
+    "forward(bias, gain, running_mean, running_var, x; C, N, S; eps) -> inv_std, y",
+)
+table.add(
+    "backward",
+    "backward(dy, gain, inv_std, running_mean, x; C, N, S) -> dgain, dbias, dx",
+    of="dx | dgain | dbias | dgain dbias",
+)
+table.add(
+    "plain forward",
+    "plain_forward(running_mean, running_var, x; C, N, S; eps) -> inv_std, y",
+)
+table.add("plain backward", "plain_backward(dy, inv_std; C, N, S) -> dx")

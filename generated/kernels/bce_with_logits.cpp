@@ -36,6 +36,8 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dlogits, none_backward, true, false)
+PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
 static int none_plain_forward(
@@ -64,56 +66,68 @@ static int none_plain_backward(
     return DONE;
 }
 EXPORTED(none_plain_backward)
+PART(none_plain_backward_of_dlogits, none_plain_backward, true, false)
+PART(none_plain_backward_of_dtarget, none_plain_backward, false, true)
 
 template <class Real>
-static int sum_forward(
+static int forward(
     const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
-    int64_t C, int64_t N, int threads
+    int64_t C, int64_t N, double divisor, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(C, [=](int64_t c) INLINE {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
             return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
                     - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
                     + (larger(logits[n * C + c], Real(0))
                     + log1p(exp(-absolute(logits[n * C + c])))) * (target[n * C + c] - Real(1)))
                     * weight[n * C + c]);
         });
-    }, Total(loss, 1));
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_backward(
+static int backward(
     const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, double divisor,
+    int threads
 ) {
-    const auto dloss_2 = dloss[0];
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_2 * weight[n * C + c])
+        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_over_divisor * weight[n * C + c])
                 * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
                 * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_2 * weight[n * C + c])
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_divisor * weight[n * C + c])
                 * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
                 + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
                 - log1p(exp(-absolute(logits[n * C + c])))));
     });
     return DONE;
 }
-EXPORTED(sum_backward)
+EXPORTED(backward)
+PART(backward_of_dlogits, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss_and_dlogits_dtarget(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
-    Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+static int loss(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* dlogits, Real* dtarget, Real* loss, int64_t C, int64_t N, double divisor, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(C, [=](int64_t c) INLINE {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_divisor = 1.0 / divisor;
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
             const auto log1p_exp_minus_abs_logits_nc = log1p(exp(-absolute(logits[n * C + c])));
-            if constexpr (want_dlogits) dlogits[n * C + c] = -weight[n * C + c] * (pos_weight[c]
-                    * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
-                    * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
-            if constexpr (want_dtarget) dtarget[n * C + c] = -weight[n * C + c]
+            if constexpr (want_dlogits) dlogits[n * C + c] = -(one_over_divisor * weight[n * C + c])
+                    * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1)
+                    + exp(-logits[n * C + c])) * (target[n * C + c] - pos_weight[c]
+                    * target[n * C + c] - Real(1)));
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_divisor * weight[n * C + c])
                     * (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc
                     + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
                     - log1p_exp_minus_abs_logits_nc));
@@ -122,179 +136,64 @@ static int sum_loss_and_dlogits_dtarget(
                     + (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc)
                     * (target[n * C + c] - Real(1))) * weight[n * C + c]);
         });
-    }, Total(loss, 1));
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_loss_and_dlogits_dtarget)
+EXPORTED(loss)
+PART(loss_of_dlogits, loss, true, false)
+PART(loss_of_dtarget, loss, false, true)
 
 template <class Real>
-static int sum_plain_forward(
-    const Real* logits, const Real* target, Real* loss, int64_t C, int64_t N, int threads
+static int plain_forward(
+    const Real* logits, const Real* target, Real* loss, int64_t C, int64_t N, double divisor,
+    int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(C, [=](int64_t c) INLINE {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(C, [=](int64_t c) INLINE {
             return -((smaller(logits[n * C + c], Real(0))
                     - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
                     - (larger(logits[n * C + c], Real(0))
                     + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
         });
-    }, Total(loss, 1));
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_plain_forward)
+EXPORTED(plain_forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_backward(
+static int plain_backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int threads
+    int64_t C, int64_t N, double divisor, int threads
 ) {
-    const auto dloss_2 = dloss[0];
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = dloss_2 * (Real(1) / (Real(1)
+        if constexpr (want_dlogits) dlogits[n * C + c] = dloss_over_divisor * (Real(1) / (Real(1)
                 + exp(-logits[n * C + c])) - target[n * C + c]);
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_2 * logits[n * C + c]);
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_divisor * logits[n * C + c]);
     });
     return DONE;
 }
-EXPORTED(sum_plain_backward)
+EXPORTED(plain_backward)
+PART(plain_backward_of_dlogits, plain_backward, true, false)
+PART(plain_backward_of_dtarget, plain_backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_loss_and_dlogits_dtarget(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
-    int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = Real(1) / (Real(1)
-                    + exp(-logits[n * C + c])) - target[n * C + c];
-            if constexpr (want_dtarget) dtarget[n * C + c] = -logits[n * C + c];
-            return -((smaller(logits[n * C + c], Real(0))
-                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                    - (larger(logits[n * C + c], Real(0))
-                    + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_plain_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int mean_forward(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
-    int64_t C, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                    + (larger(logits[n * C + c], Real(0))
-                    + log1p(exp(-absolute(logits[n * C + c])))) * (target[n * C + c] - Real(1)))
-                    * weight[n * C + c]);
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(C) / Real(N);
-    return DONE;
-}
-EXPORTED(mean_forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_backward(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
-) {
-    const auto dloss_over_C_over_N = dloss[0] / Real(C) / Real(N);
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_over_C_over_N * weight[n * C + c])
-                * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
-                * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_C_over_N * weight[n * C + c])
-                * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
-                + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                - log1p(exp(-absolute(logits[n * C + c])))));
-    });
-    return DONE;
-}
-EXPORTED(mean_backward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss_and_dlogits_dtarget(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* dlogits, Real* dtarget, Real* loss, int64_t C, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_C_over_N = 1.0 / double(C) / double(N);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            const auto log1p_exp_minus_abs_logits_nc = log1p(exp(-absolute(logits[n * C + c])));
-            if constexpr (want_dlogits) dlogits[n * C + c] = -(one_over_C_over_N
-                    * weight[n * C + c]) * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1)
-                    + exp(-logits[n * C + c])) * (target[n * C + c] - pos_weight[c]
-                    * target[n * C + c] - Real(1)));
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_C_over_N
-                    * weight[n * C + c]) * (larger(logits[n * C + c], Real(0))
-                    + log1p_exp_minus_abs_logits_nc + pos_weight[c] * (smaller(logits[n * C + c],
-                    Real(0)) - log1p_exp_minus_abs_logits_nc));
-            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                    - log1p_exp_minus_abs_logits_nc) * target[n * C + c]
-                    + (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc)
-                    * (target[n * C + c] - Real(1))) * weight[n * C + c]);
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(C) / Real(N);
-    return DONE;
-}
-EXPORTED(mean_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int mean_plain_forward(
-    const Real* logits, const Real* target, Real* loss, int64_t C, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            return -((smaller(logits[n * C + c], Real(0))
-                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                    - (larger(logits[n * C + c], Real(0))
-                    + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(C) / Real(N);
-    return DONE;
-}
-EXPORTED(mean_plain_forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_backward(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int threads
-) {
-    const auto dloss_over_C_over_N = dloss[0] / Real(C) / Real(N);
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = dloss_over_C_over_N * (Real(1) / (Real(1)
-                + exp(-logits[n * C + c])) - target[n * C + c]);
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_C_over_N * logits[n * C + c]);
-    });
-    return DONE;
-}
-EXPORTED(mean_plain_backward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_loss_and_dlogits_dtarget(
+static int plain_loss(
     const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
-    int64_t N, int threads
+    int64_t N, double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_C_over_N = 1.0 / double(C) / double(N);
+    const Real one_over_divisor = 1.0 / divisor;
     rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
         sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_C_over_N * (Real(1) / (Real(1)
+            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_divisor * (Real(1) / (Real(1)
                     + exp(-logits[n * C + c])) - target[n * C + c]);
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_C_over_N
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_divisor
                     * logits[n * C + c]);
             return -((smaller(logits[n * C + c], Real(0))
                     - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
@@ -302,207 +201,9 @@ static int mean_plain_loss_and_dlogits_dtarget(
                     + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(C) / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_plain_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int none_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, int64_t C, int64_t N, int threads
-) {
-    return none_backward<Real, true, false>(dloss, logits, pos_weight, target, weight, dlogits,
-            nullptr, C, N, threads);
-}
-EXPORTED(none_backward_of_dlogits)
-
-template <class Real>
-static int none_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dtarget, int64_t C, int64_t N, int threads
-) {
-    return none_backward<Real, false, true>(dloss, logits, pos_weight, target, weight, nullptr,
-            dtarget, C, N, threads);
-}
-EXPORTED(none_backward_of_dtarget)
-
-template <class Real>
-static int none_plain_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t C, int64_t N,
-    int threads
-) {
-    return none_plain_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, C, N,
-            threads);
-}
-EXPORTED(none_plain_backward_of_dlogits)
-
-template <class Real>
-static int none_plain_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t C, int64_t N,
-    int threads
-) {
-    return none_plain_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, C, N,
-            threads);
-}
-EXPORTED(none_plain_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, int64_t C, int64_t N, int threads
-) {
-    return sum_backward<Real, true, false>(dloss, logits, pos_weight, target, weight, dlogits,
-            nullptr, C, N, threads);
-}
-EXPORTED(sum_backward_of_dlogits)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dtarget, int64_t C, int64_t N, int threads
-) {
-    return sum_backward<Real, false, true>(dloss, logits, pos_weight, target, weight, nullptr,
-            dtarget, C, N, threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dlogits(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
-    Real* dlogits, int64_t C, int64_t N, int threads
-) {
-    return sum_loss_and_dlogits_dtarget<Real, true, false>(logits, pos_weight, target, weight, loss,
-            dlogits, nullptr, C, N, threads);
-}
-EXPORTED(sum_loss_and_dlogits)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
-    Real* dtarget, int64_t C, int64_t N, int threads
-) {
-    return sum_loss_and_dlogits_dtarget<Real, false, true>(logits, pos_weight, target, weight, loss,
-            nullptr, dtarget, C, N, threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int sum_plain_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t C, int64_t N,
-    int threads
-) {
-    return sum_plain_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, C, N,
-            threads);
-}
-EXPORTED(sum_plain_backward_of_dlogits)
-
-template <class Real>
-static int sum_plain_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t C, int64_t N,
-    int threads
-) {
-    return sum_plain_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, C, N,
-            threads);
-}
-EXPORTED(sum_plain_backward_of_dtarget)
-
-template <class Real>
-static int sum_plain_loss_and_dlogits(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, int64_t C, int64_t N,
-    int threads
-) {
-    return sum_plain_loss_and_dlogits_dtarget<Real, true, false>(logits, target, loss, dlogits,
-            nullptr, C, N, threads);
-}
-EXPORTED(sum_plain_loss_and_dlogits)
-
-template <class Real>
-static int sum_plain_loss_and_dtarget(
-    const Real* logits, const Real* target, Real* loss, Real* dtarget, int64_t C, int64_t N,
-    int threads
-) {
-    return sum_plain_loss_and_dlogits_dtarget<Real, false, true>(logits, target, loss, nullptr,
-            dtarget, C, N, threads);
-}
-EXPORTED(sum_plain_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, int64_t C, int64_t N, int threads
-) {
-    return mean_backward<Real, true, false>(dloss, logits, pos_weight, target, weight, dlogits,
-            nullptr, C, N, threads);
-}
-EXPORTED(mean_backward_of_dlogits)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dtarget, int64_t C, int64_t N, int threads
-) {
-    return mean_backward<Real, false, true>(dloss, logits, pos_weight, target, weight, nullptr,
-            dtarget, C, N, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dlogits(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* dlogits, Real* loss, int64_t C, int64_t N, int threads
-) {
-    return mean_loss_and_dlogits_dtarget<Real, true, false>(logits, pos_weight, target, weight,
-            dlogits, nullptr, loss, C, N, threads);
-}
-EXPORTED(mean_loss_and_dlogits)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* dtarget, Real* loss, int64_t C, int64_t N, int threads
-) {
-    return mean_loss_and_dlogits_dtarget<Real, false, true>(logits, pos_weight, target, weight,
-            nullptr, dtarget, loss, C, N, threads);
-}
-EXPORTED(mean_loss_and_dtarget)
-
-template <class Real>
-static int mean_plain_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t C, int64_t N,
-    int threads
-) {
-    return mean_plain_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, C, N,
-            threads);
-}
-EXPORTED(mean_plain_backward_of_dlogits)
-
-template <class Real>
-static int mean_plain_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t C, int64_t N,
-    int threads
-) {
-    return mean_plain_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, C, N,
-            threads);
-}
-EXPORTED(mean_plain_backward_of_dtarget)
-
-template <class Real>
-static int mean_plain_loss_and_dlogits(
-    const Real* logits, const Real* target, Real* dlogits, Real* loss, int64_t C, int64_t N,
-    int threads
-) {
-    return mean_plain_loss_and_dlogits_dtarget<Real, true, false>(logits, target, dlogits, nullptr,
-            loss, C, N, threads);
-}
-EXPORTED(mean_plain_loss_and_dlogits)
-
-template <class Real>
-static int mean_plain_loss_and_dtarget(
-    const Real* logits, const Real* target, Real* dtarget, Real* loss, int64_t C, int64_t N,
-    int threads
-) {
-    return mean_plain_loss_and_dlogits_dtarget<Real, false, true>(logits, target, nullptr, dtarget,
-            loss, C, N, threads);
-}
-EXPORTED(mean_plain_loss_and_dtarget)
+EXPORTED(plain_loss)
+PART(plain_loss_of_dlogits, plain_loss, true, false)
+PART(plain_loss_of_dtarget, plain_loss, false, true)

@@ -2,106 +2,44 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BiasedAttention: kernels, from biased_attention.cpp, in the place of lines of torch.
-
-Each function is that of ``biased_attention.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""BiasedAttention on kernels, from biased_attention.cpp. How a table is read stands in _table.py."""
 
 from .. import biased_attention as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "8123c43c476da47949555b31200b701a93f48660cbf60b0a2846b94a68160baa",
-    ("_forward", "_backward"),
+    __file__,
+    "2431b63db29ca54bd59acc2d46ed2cb1d4258ee1049c82e25244c9a005b67a86",
+    """
+    query, dquery: B T E
+    key, dkey: B S E
+    value: B S F
+    bias, probs, dbias: B T S
+    dy: B T F
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 3, 1),
-    "backward_of_dkey_dvalue_dbias": (3, 3, 0),
-    "backward_of_dkey_dvalue_dbias_2": (2, 3, 1),
-    "backward": (3, 3, 0),
-    "backward_2": (4, 4, 1),
-}).run
-BiasedAttentionForward = _module.BiasedAttentionForward
-BiasedAttentionGradients = _module.BiasedAttentionGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(query, key, value, bias, scale) -> BiasedAttentionForward:
-    if not _usable(query, key, value, bias):
-        return _of._forward(query, key, value, bias, scale)
-    _given = (query, key, value, bias, scale)
-    B = query.shape[0]
-    S = key.shape[1]
-    T = query.shape[1]
-    product_1 = query @ key.mT
-    probs = query.new_empty(B, T, S)
-    _done = _run("forward", (bias.contiguous(), product_1.contiguous(), probs), (B, S, T, scale))
-    if not _done:
-        return _of._forward(*_given)
-    y = probs @ value
-    return BiasedAttentionForward(y, query, key, value, probs, scale)
-
-
-def _backward_of_dkey_dvalue_dbias(dy, query, key, value, probs, scale, needs):
-    _given = (dy, query, key, value, probs, scale, needs)
-    B = dy.shape[0]
-    E = query.shape[2]
-    S = key.shape[1]
-    T = dy.shape[1]
-    dprobs = dy @ value.mT
-    dvalue = probs.mT @ dy
-    dbias = dy.new_empty(B, T, S)
-    _done = _run(
-        "backward_of_dkey_dvalue_dbias",
-        (dprobs.contiguous(), probs.contiguous(), dbias),
-        (B, S, T),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    product_3 = dbias.mT @ query
-    dkey = dy.new_empty(B, S, E)
-    _done = _run(
-        "backward_of_dkey_dvalue_dbias_2",
-        (product_3.contiguous(), dkey),
-        (B, E, S, scale),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BiasedAttentionGradients(None, dkey, dvalue, dbias)
-
-
-@_runtime.uncast
-def _backward(dy, query, key, value, probs, scale, needs) -> BiasedAttentionGradients:
-    if not _usable(dy, query, key, value, probs):
-        return _of._backward(dy, query, key, value, probs, scale, needs)
-    if not needs.query and needs.key and needs.value and needs.bias:
-        return _backward_of_dkey_dvalue_dbias(dy, query, key, value, probs, scale, needs)
-    if not (needs.query and needs.key and needs.value and needs.bias):
-        return _of._backward(dy, query, key, value, probs, scale, needs)
-    _given = (dy, query, key, value, probs, scale, needs)
-    B = dy.shape[0]
-    E = query.shape[2]
-    S = key.shape[1]
-    T = dy.shape[1]
-    dprobs = dy @ value.mT
-    dvalue = probs.mT @ dy
-    dbias = dy.new_empty(B, T, S)
-    _done = _run("backward", (dprobs.contiguous(), probs.contiguous(), dbias), (B, S, T))
-    if not _done:
-        return _of._backward(*_given)
-    product_2 = dbias @ key
-    product_3 = dbias.mT @ query
-    dkey = dy.new_empty(B, S, E)
-    dquery = dy.new_empty(B, T, E)
-    _done = _run(
-        "backward_2",
-        (product_2.contiguous(), product_3.contiguous(), dkey, dquery),
-        (B, E, S, T, scale),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return BiasedAttentionGradients(dquery, dkey, dvalue, dbias)
+table.add(
+    "forward",
+    ("product_1", lambda query, key: query @ key.mT),
+    "forward(bias, product_1; B, S, T; scale) -> probs",
+    ("y", lambda probs, value: probs @ value),
+)
+table.add(
+    "backward",
+    ("dprobs", lambda dy, value: dy @ value.mT),
+    ("dvalue", lambda dy, probs: probs.mT @ dy),
+    "backward(dprobs, probs; B, S, T) -> dbias",
+    ("product_2", lambda dbias, key: dbias @ key),
+    ("product_3", lambda query, dbias: dbias.mT @ query),
+    "backward_2(product_2, product_3; B, E, S, T; scale) -> dkey, dquery",
+)
+table.add(
+    "backward of dkey dvalue dbias",
+    ("dprobs", lambda dy, value: dy @ value.mT),
+    ("dvalue", lambda dy, probs: probs.mT @ dy),
+    "backward(dprobs, probs; B, S, T) -> dbias",
+    ("product_3", lambda query, dbias: dbias.mT @ query),
+    "backward_of_dkey_dvalue_dbias_2(product_3; B, E, S; scale) -> dkey",
+)

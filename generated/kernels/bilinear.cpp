@@ -26,27 +26,6 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real>
-static int backward_of_dx2_dweight_dbias(
-    const Real* dy, const Real* through, const Real* x2, Real* dbias, Real* dx2, Real* dthrough,
-    int64_t H, int64_t L, int64_t N, int threads
-) {
-    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
-        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
-    }, Columns(dbias, H));
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
-            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
-            return dy[n * H + h] * through[(n * L + l) * H + h];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dx2_dweight_dbias)
-
-template <class Real>
 static int backward(
     const Real* dy, const Real* through, const Real* x2, Real* dbias, Real* dx2, Real* dthrough,
     int64_t H, int64_t L, int64_t N, int threads
@@ -82,6 +61,24 @@ static int plain_forward(
 EXPORTED(plain_forward)
 
 template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* through, const Real* x2, Real* dx2, Real* dthrough, int64_t H,
+    int64_t L, int64_t N, int threads
+) {
+    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
+        const int64_t l = row % L;
+        const int64_t n = row / L;
+        const auto x2_nl = x2[n * L + l];
+        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
+            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
+            return dy[n * H + h] * through[(n * L + l) * H + h];
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_backward)
+
+template <class Real>
 static int plain_backward_of_dx1(
     const Real* dy, const Real* x2, Real* dthrough, int64_t H, int64_t L, int64_t N, int threads
 ) {
@@ -108,53 +105,3 @@ static int plain_backward_of_dx2(
     return DONE;
 }
 EXPORTED(plain_backward_of_dx2)
-
-template <class Real>
-static int plain_backward_of_dweight(
-    const Real* dy, const Real* x2, Real* dthrough, int64_t H, int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        each(H, [=](int64_t h) INLINE { dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl; });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dweight)
-
-template <class Real>
-static int plain_backward_of_dx2_dweight(
-    const Real* dy, const Real* through, const Real* x2, Real* dx2, Real* dthrough, int64_t H,
-    int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
-            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
-            return dy[n * H + h] * through[(n * L + l) * H + h];
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dx2_dweight)
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* through, const Real* x2, Real* dx2, Real* dthrough, int64_t H,
-    int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
-            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
-            return dy[n * H + h] * through[(n * L + l) * H + h];
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)

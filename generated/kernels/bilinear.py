@@ -2,210 +2,67 @@
 # source sha256: 763a314ea4d12494f5032b7210bc54f0329d29015637c5406c1988d309fe7dbe
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Bilinear: kernels, from bilinear.cpp, in the place of lines of torch.
-
-Each function is that of ``bilinear.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Bilinear on kernels, from bilinear.cpp. How a table is read stands in _table.py."""
 
 import torch
 
 from .. import bilinear as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "28982f59461de2dd1423cf245ae3fbfab6727b960a61ef9ecba50487b3885917",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    __file__,
+    "42f3a9022baaf6c1c615f71d0cd7ff9ace5c48c4f85bef66390a589f2e150a7f",
+    """
+    x1: N K
+    x2, dx2: N L
+    weight: H K L
+    bias = 0, dbias: H
+    y, dy: N H
+    through, dthrough: N L H
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (4, 3, 0),
-    "backward_of_dx2_dweight_dbias": (6, 3, 0),
-    "backward": (6, 3, 0),
-    "plain_forward": (3, 3, 0),
-    "plain_backward_of_dx1": (3, 3, 0),
-    "plain_backward_of_dx2": (3, 3, 0),
-    "plain_backward_of_dweight": (3, 3, 0),
-    "plain_backward_of_dx2_dweight": (5, 3, 0),
-    "plain_backward": (5, 3, 0),
-}).run
-BilinearForward = _module.BilinearForward
-BilinearGradients = _module.BilinearGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(x1, x2, weight, bias) -> BilinearForward:
-    if not _usable(x1, x2, weight, bias):
-        return _of._forward(x1, x2, weight, bias)
-    _given = (x1, x2, weight, bias)
-    H = weight.shape[0]
-    L = x2.shape[1]
-    N = x1.shape[0]
-    if bias is None:
-        bias = x1.new_full((), 0).expand(H)
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = x1.new_empty(N, H)
-    _done = _run(
-        "forward",
-        (bias.contiguous(), through.contiguous(), x2.contiguous(), y),
-        (H, L, N),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return BilinearForward(y, x1, x2, weight, through)
-
-
-def _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs):
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(H)
-    dx2 = dy.new_empty(N, L)
-    dthrough = dy.new_empty(N, L, H)
-    _done = _run(
-        "backward_of_dx2_dweight_dbias",
-        (dy.contiguous(), through.contiguous(), x2.contiguous(), dbias, dx2, dthrough),
-        (H, L, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return BilinearGradients(None, dx2, dweight, dbias)
-
-
-@_runtime.uncast
-def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
-    if not _usable(dy, x1, x2, weight, through):
-        return _of._backward(dy, x1, x2, weight, through, needs)
-    if not needs.x1 and needs.x2 and needs.weight and needs.bias:
-        return _backward_of_dx2_dweight_dbias(dy, x1, x2, weight, through, needs)
-    if not (needs.x1 and needs.x2 and needs.weight and needs.bias):
-        return _of._backward(dy, x1, x2, weight, through, needs)
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(H)
-    dx2 = dy.new_empty(N, L)
-    dthrough = dy.new_empty(N, L, H)
-    _done = _run(
-        "backward",
-        (dy.contiguous(), through.contiguous(), x2.contiguous(), dbias, dx2, dthrough),
-        (H, L, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return BilinearGradients(dx1, dx2, dweight, dbias)
-
-
-@_runtime.uncast
-def _plain_forward(x1, x2, weight) -> tuple:
-    if not _usable(x1, x2, weight):
-        return _of._plain_forward(x1, x2, weight)
-    _given = (x1, x2, weight)
-    H = weight.shape[0]
-    L = x2.shape[1]
-    N = x1.shape[0]
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = x1.new_empty(N, H)
-    _done = _run("plain_forward", (through.contiguous(), x2.contiguous(), y), (H, L, N))
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (y, x1, x2, weight, through)
-
-
-def _plain_backward_of_dx1(dy, x1, x2, weight, through, needs):
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dthrough = dy.new_empty(N, L, H)
-    _done = _run("plain_backward_of_dx1", (dy.contiguous(), x2.contiguous(), dthrough), (H, L, N))
-    if not _done:
-        return _of._plain_backward(*_given)
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    return (dx1, None, None)
-
-
-def _plain_backward_of_dx2(dy, x1, x2, weight, through, needs):
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dx2 = dy.new_empty(N, L)
-    _done = _run("plain_backward_of_dx2", (dy.contiguous(), through.contiguous(), dx2), (H, L, N))
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (None, dx2, None)
-
-
-def _plain_backward_of_dweight(dy, x1, x2, weight, through, needs):
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dthrough = dy.new_empty(N, L, H)
-    _done = _run(
-        "plain_backward_of_dweight",
-        (dy.contiguous(), x2.contiguous(), dthrough),
-        (H, L, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (None, None, dweight)
-
-
-def _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs):
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dx2 = dy.new_empty(N, L)
-    dthrough = dy.new_empty(N, L, H)
-    _done = _run(
-        "plain_backward_of_dx2_dweight",
-        (dy.contiguous(), through.contiguous(), x2.contiguous(), dx2, dthrough),
-        (H, L, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (None, dx2, dweight)
-
-
-@_runtime.uncast
-def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
-    if not _usable(dy, x1, x2, weight, through):
-        return _of._plain_backward(dy, x1, x2, weight, through, needs)
-    if needs.x1 and not needs.x2 and not needs.weight:
-        return _plain_backward_of_dx1(dy, x1, x2, weight, through, needs)
-    if not needs.x1 and needs.x2 and not needs.weight:
-        return _plain_backward_of_dx2(dy, x1, x2, weight, through, needs)
-    if not needs.x1 and not needs.x2 and needs.weight:
-        return _plain_backward_of_dweight(dy, x1, x2, weight, through, needs)
-    if not needs.x1 and needs.x2 and needs.weight:
-        return _plain_backward_of_dx2_dweight(dy, x1, x2, weight, through, needs)
-    if not (needs.x1 and needs.x2 and needs.weight):
-        return _of._plain_backward(dy, x1, x2, weight, through, needs)
-    _given = (dy, x1, x2, weight, through, needs)
-    H = dy.shape[1]
-    L = x2.shape[1]
-    N = dy.shape[0]
-    dx2 = dy.new_empty(N, L)
-    dthrough = dy.new_empty(N, L, H)
-    _done = _run(
-        "plain_backward",
-        (dy.contiguous(), through.contiguous(), x2.contiguous(), dx2, dthrough),
-        (H, L, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (dx1, dx2, dweight)
+table.add(
+    "forward",
+    ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),
+    "forward(bias, through, x2; H, L, N) -> y",
+)
+table.add(
+    "backward",
+    "backward(dy, through, x2; H, L, N) -> dbias, dx2, dthrough",
+    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
+    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
+)
+table.add(
+    "backward of dx2 dweight dbias",
+    "backward(dy, through, x2; H, L, N) -> dbias, dx2, dthrough",
+    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
+)
+table.add(
+    "plain forward",
+    ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),
+    "plain_forward(through, x2; H, L, N) -> y",
+)
+table.add(
+    "plain backward",
+    "plain_backward(dy, through, x2; H, L, N) -> dx2, dthrough",
+    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
+    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
+)
+table.add(
+    "plain backward of dx1",
+    "plain_backward_of_dx1(dy, x2; H, L, N) -> dthrough",
+    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
+)
+table.add("plain backward of dx2", "plain_backward_of_dx2(dy, through; H, L, N) -> dx2")
+table.add(
+    "plain backward of dweight",
+    "plain_backward_of_dx1(dy, x2; H, L, N) -> dthrough",
+    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
+)
+table.add(
+    "plain backward of dx2 dweight",
+    "plain_backward(dy, through, x2; H, L, N) -> dx2, dthrough",
+    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
+)

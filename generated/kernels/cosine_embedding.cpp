@@ -57,14 +57,18 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dx1, none_backward, true, false)
+PART(none_backward_of_dx2, none_backward, false, true)
 
 template <class Real>
-static int sum_forward(
+static int forward(
     const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
-    Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N, double eps, double margin,
-    int threads
+    Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N, double divisor, double eps,
+    double margin, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
             return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
                     square(x2[n * C + c])}};
@@ -80,13 +84,14 @@ static int sum_forward(
         norms[n] = norms_now;
         const Real cosine_now = product_ / norms_now;
         cosine[n] = cosine_now;
-        loss[0] += choose(target[n] == Real(1), Real(1) - cosine_now,
+        sum_3[0] += choose(target[n] == Real(1), Real(1) - cosine_now,
                 choose((target[n] == Real(-1)) & (cosine_now - Real(margin) >= Real(0)), cosine_now
                 - Real(margin), Real(0)));
-    }, Total(loss, 1));
+    }, Total(sum_3, 1));
+    loss[0] = sum_3[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
 static int sum_backward(
@@ -111,9 +116,11 @@ static int sum_backward(
     return DONE;
 }
 EXPORTED(sum_backward)
+PART(sum_backward_of_dx1, sum_backward, true, false)
+PART(sum_backward_of_dx2, sum_backward, false, true)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int sum_loss_and_dx1_dx2(
+static int sum_loss(
     const Real* target, const Real* x1, const Real* x2, Real* loss, Real* dx1, Real* dx2, int64_t C,
     int64_t N, double eps, double margin, int threads
 ) {
@@ -145,40 +152,9 @@ static int sum_loss_and_dx1_dx2(
     }, Total(loss, 1));
     return DONE;
 }
-EXPORTED(sum_loss_and_dx1_dx2)
-
-template <class Real>
-static int mean_forward(
-    const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
-    Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N, double eps, double margin,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
-        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
-                    square(x2[n * C + c])}};
-        });
-        const Real product_ = found.of[0];
-        const Real sum_1 = found.of[1];
-        const Real sum_2 = found.of[2];
-        const Real norms_term_now = sum_1 + Real(eps);
-        norms_term[n] = norms_term_now;
-        const Real norms_term_2_now = sum_2 + Real(eps);
-        norms_term_2[n] = norms_term_2_now;
-        const Real norms_now = square_root(norms_term_now * norms_term_2_now);
-        norms[n] = norms_now;
-        const Real cosine_now = product_ / norms_now;
-        cosine[n] = cosine_now;
-        sum_3[0] += choose(target[n] == Real(1), Real(1) - cosine_now,
-                choose((target[n] == Real(-1)) & (cosine_now - Real(margin) >= Real(0)), cosine_now
-                - Real(margin), Real(0)));
-    }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(N);
-    return DONE;
-}
-EXPORTED(mean_forward)
+EXPORTED(sum_loss)
+PART(sum_loss_of_dx1, sum_loss, true, false)
+PART(sum_loss_of_dx2, sum_loss, false, true)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
 static int mean_backward(
@@ -203,9 +179,11 @@ static int mean_backward(
     return DONE;
 }
 EXPORTED(mean_backward)
+PART(mean_backward_of_dx1, mean_backward, true, false)
+PART(mean_backward_of_dx2, mean_backward, false, true)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int mean_loss_and_dx1_dx2(
+static int mean_loss(
     const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss, int64_t C,
     int64_t N, double eps, double margin, int threads
 ) {
@@ -241,110 +219,6 @@ static int mean_loss_and_dx1_dx2(
     loss[0] = sum_3[0] / Real(N);
     return DONE;
 }
-EXPORTED(mean_loss_and_dx1_dx2)
-
-template <class Real>
-static int none_backward_of_dx1(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    int64_t C, int64_t N, double margin, int threads
-) {
-    return none_backward<Real, true, false>(cosine, dloss, norms, norms_term, norms_term_2, target,
-            x1, x2, dx1, nullptr, C, N, margin, threads);
-}
-EXPORTED(none_backward_of_dx1)
-
-template <class Real>
-static int none_backward_of_dx2(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx2,
-    int64_t C, int64_t N, double margin, int threads
-) {
-    return none_backward<Real, false, true>(cosine, dloss, norms, norms_term, norms_term_2, target,
-            x1, x2, nullptr, dx2, C, N, margin, threads);
-}
-EXPORTED(none_backward_of_dx2)
-
-template <class Real>
-static int sum_backward_of_dx1(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    int64_t C, int64_t N, double margin, int threads
-) {
-    return sum_backward<Real, true, false>(cosine, dloss, norms, norms_term, norms_term_2, target,
-            x1, x2, dx1, nullptr, C, N, margin, threads);
-}
-EXPORTED(sum_backward_of_dx1)
-
-template <class Real>
-static int sum_backward_of_dx2(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx2,
-    int64_t C, int64_t N, double margin, int threads
-) {
-    return sum_backward<Real, false, true>(cosine, dloss, norms, norms_term, norms_term_2, target,
-            x1, x2, nullptr, dx2, C, N, margin, threads);
-}
-EXPORTED(sum_backward_of_dx2)
-
-template <class Real>
-static int sum_loss_and_dx1(
-    const Real* target, const Real* x1, const Real* x2, Real* loss, Real* dx1, int64_t C, int64_t N,
-    double eps, double margin, int threads
-) {
-    return sum_loss_and_dx1_dx2<Real, true, false>(target, x1, x2, loss, dx1, nullptr, C, N, eps,
-            margin, threads);
-}
-EXPORTED(sum_loss_and_dx1)
-
-template <class Real>
-static int sum_loss_and_dx2(
-    const Real* target, const Real* x1, const Real* x2, Real* loss, Real* dx2, int64_t C, int64_t N,
-    double eps, double margin, int threads
-) {
-    return sum_loss_and_dx1_dx2<Real, false, true>(target, x1, x2, loss, nullptr, dx2, C, N, eps,
-            margin, threads);
-}
-EXPORTED(sum_loss_and_dx2)
-
-template <class Real>
-static int mean_backward_of_dx1(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    int64_t C, int64_t N, double margin, int threads
-) {
-    return mean_backward<Real, true, false>(cosine, dloss, norms, norms_term, norms_term_2, target,
-            x1, x2, dx1, nullptr, C, N, margin, threads);
-}
-EXPORTED(mean_backward_of_dx1)
-
-template <class Real>
-static int mean_backward_of_dx2(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx2,
-    int64_t C, int64_t N, double margin, int threads
-) {
-    return mean_backward<Real, false, true>(cosine, dloss, norms, norms_term, norms_term_2, target,
-            x1, x2, nullptr, dx2, C, N, margin, threads);
-}
-EXPORTED(mean_backward_of_dx2)
-
-template <class Real>
-static int mean_loss_and_dx1(
-    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* loss, int64_t C, int64_t N,
-    double eps, double margin, int threads
-) {
-    return mean_loss_and_dx1_dx2<Real, true, false>(target, x1, x2, dx1, nullptr, loss, C, N, eps,
-            margin, threads);
-}
-EXPORTED(mean_loss_and_dx1)
-
-template <class Real>
-static int mean_loss_and_dx2(
-    const Real* target, const Real* x1, const Real* x2, Real* dx2, Real* loss, int64_t C, int64_t N,
-    double eps, double margin, int threads
-) {
-    return mean_loss_and_dx1_dx2<Real, false, true>(target, x1, x2, nullptr, dx2, loss, C, N, eps,
-            margin, threads);
-}
-EXPORTED(mean_loss_and_dx2)
+EXPORTED(mean_loss)
+PART(mean_loss_of_dx1, mean_loss, true, false)
+PART(mean_loss_of_dx2, mean_loss, false, true)

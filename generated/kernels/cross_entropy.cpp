@@ -435,7 +435,7 @@ static int sum_backward(
 EXPORTED(sum_backward)
 
 template <class Real>
-static int sum_loss_and_dlogits_without_S(
+static int sum_loss_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
@@ -481,12 +481,12 @@ static int sum_loss_and_dlogits_without_S(
 }
 
 template <class Real>
-static int sum_loss_and_dlogits(
+static int sum_loss(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    if (S == 1) return sum_loss_and_dlogits_without_S<Real>(labels, labels_kept, logits, weight,
-            loss, dlogits_, C, N, S, label_smoothing, threads);
+    if (S == 1) return sum_loss_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_,
+            C, N, S, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(1);
@@ -550,15 +550,17 @@ static int sum_loss_and_dlogits(
             Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
-EXPORTED(sum_loss_and_dlogits)
+EXPORTED(sum_loss)
 
 template <class Real>
-static int sum_plain_forward_without_S(
+static int plain_forward_without_S(
     const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
+    int64_t S, double divisor, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    rows(N, C * N, threads, [=](int64_t n, double* loss, Real* exp_logits_shifted) INLINE {
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
         const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
@@ -566,23 +568,26 @@ static int sum_plain_forward_without_S(
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        loss[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
+        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
         each(C, [=](int64_t c) INLINE {
             probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
         });
-    }, Total(loss, 1), Kept<Real>(C));
+    }, Total(sum_2, 1), Kept<Real>(C));
+    loss[0] = sum_2[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_forward(
+static int plain_forward(
     const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
+    int64_t S, double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_forward_without_S<Real>(labels, logits, probs, loss, C, N, S,
+    if (S == 1) return plain_forward_without_S<Real>(labels, logits, probs, loss, C, N, S, divisor,
             threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw,
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
             Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
             Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
@@ -608,65 +613,69 @@ static int sum_plain_forward(
                         / exp_logits_sum_scaled[s];
             });
         }
-        loss[0] += sum(S, [=](int64_t s) INLINE {
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
             return -(logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
                     - log(exp_logits_sum_scaled[s]));
         });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+    }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S));
+    loss[0] = sum_2[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_plain_forward)
+EXPORTED(plain_forward)
 
 template <class Real>
-static int sum_plain_backward_without_S(
+static int plain_backward_without_S(
     const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, int threads
+    int64_t N, int64_t S, double divisor, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_2 = dloss[0];
-    const auto minus_dloss_2 = -dloss_2;
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
+    const auto minus_dloss_over_divisor = -dloss_over_divisor;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_2 * probs[n * C + c] + choose(c == labels_n, minus_dloss_2,
-                    Real(0));
+            dlogits_[n * C + c] = dloss_over_divisor * probs[n * C + c] + choose(c == labels_n,
+                    minus_dloss_over_divisor, Real(0));
         });
     });
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_backward(
+static int plain_backward(
     const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, int threads
+    int64_t N, int64_t S, double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_backward_without_S<Real>(dloss, labels, probs, dlogits_, C, N, S,
-            threads);
+    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, probs, dlogits_, C, N, S,
+            divisor, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_2 = dloss[0];
-    const auto minus_dloss_2 = -dloss_2;
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
+    const auto minus_dloss_over_divisor = -dloss_over_divisor;
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss_2 * probs[(n * C + c) * S + s]
-                    + choose(c == labels[n * S + s], minus_dloss_2, Real(0));
+            dlogits_[(n * C + c) * S + s] = dloss_over_divisor * probs[(n * C + c) * S + s]
+                    + choose(c == labels[n * S + s], minus_dloss_over_divisor, Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(sum_plain_backward)
+EXPORTED(plain_backward)
 
 template <class Real>
-static int sum_plain_loss_and_dlogits_without_S(
-    const int64_t* labels, const Real* logits, Real* loss, Real* dlogits_, int64_t C, int64_t N,
-    int64_t S, int threads
+static int plain_loss_without_S(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
+    int64_t S, double divisor, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* loss, Real* exp_logits_shifted) INLINE {
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real one_over_divisor = 1.0 / divisor;
+    const Real minus_one_over_divisor = -(1.0 / divisor);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
         const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
@@ -674,26 +683,30 @@ static int sum_plain_loss_and_dlogits_without_S(
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        loss[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
+        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
         const auto labels_n = labels[n];
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled
-                    + choose(c == labels_n, minus_one, Real(0));
+            dlogits_[n * C + c] = one_over_divisor * (exp_logits_shifted[c] / exp_logits_sum_scaled)
+                    + choose(c == labels_n, minus_one_over_divisor, Real(0));
         });
-    }, Total(loss, 1), Kept<Real>(C));
+    }, Total(sum_2, 1), Kept<Real>(C));
+    loss[0] = sum_2[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_loss_and_dlogits(
-    const int64_t* labels, const Real* logits, Real* loss, Real* dlogits_, int64_t C, int64_t N,
-    int64_t S, int threads
+static int plain_loss(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
+    int64_t S, double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_loss_and_dlogits_without_S<Real>(labels, logits, loss, dlogits_, C,
-            N, S, threads);
+    if (S == 1) return plain_loss_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, divisor,
+            threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw,
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real one_over_divisor = 1.0 / divisor;
+    const Real minus_one_over_divisor = -(1.0 / divisor);
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
             Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
             Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
@@ -713,23 +726,24 @@ static int sum_plain_loss_and_dlogits(
         each(S, [=](int64_t s) INLINE {
             exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
         });
-        loss[0] += sum(S, [=](int64_t s) INLINE {
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
             return -(logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
                     - log(exp_logits_sum_scaled[s]));
         });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s] + choose(c == labels[n * S + s], minus_one,
-                        Real(0));
+                dlogits_[(n * C + c) * S + s] = one_over_divisor * (exp_logits_shifted[c * S + s]
+                        / exp_logits_sum_scaled[s]) + choose(c == labels[n * S + s],
+                        minus_one_over_divisor, Real(0));
             });
         }
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+    }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S));
+    loss[0] = sum_2[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_plain_loss_and_dlogits)
+EXPORTED(plain_loss)
 
 template <class Real>
 static int mean_forward_without_S(
@@ -908,7 +922,7 @@ static int mean_backward(
 EXPORTED(mean_backward)
 
 template <class Real>
-static int mean_loss_and_dlogits_without_S(
+static int mean_loss_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
@@ -970,12 +984,12 @@ static int mean_loss_and_dlogits_without_S(
 }
 
 template <class Real>
-static int mean_loss_and_dlogits(
+static int mean_loss(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    if (S == 1) return mean_loss_and_dlogits_without_S<Real>(labels, labels_kept, logits, weight,
-            loss, dlogits_, C, N, S, label_smoothing, threads);
+    if (S == 1) return mean_loss_without_S<Real>(labels, labels_kept, logits, weight, loss,
+            dlogits_, C, N, S, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
@@ -1056,198 +1070,4 @@ static int mean_loss_and_dlogits(
     });
     return DONE;
 }
-EXPORTED(mean_loss_and_dlogits)
-
-template <class Real>
-static int mean_plain_forward_without_S(
-    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
-        each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-        });
-    }, Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_2[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_forward(
-    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_forward_without_S<Real>(labels, logits, probs, loss, C, N, S,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-            });
-        }
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return -(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
-        });
-    }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_2[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_plain_forward)
-
-template <class Real>
-static int mean_plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
-    const auto minus_dloss_over_N_over_one = -dloss_over_N_over_one;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_N_over_one * probs[n * C + c] + choose(c == labels_n,
-                    minus_dloss_over_N_over_one, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_backward(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_backward_without_S<Real>(dloss, labels, probs, dlogits_, C, N, S,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_over_N_over_S = dloss[0] / Real(N) / Real(S);
-    const auto minus_dloss_over_N_over_S = -dloss_over_N_over_S;
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss_over_N_over_S * probs[(n * C + c) * S + s]
-                    + choose(c == labels[n * S + s], minus_dloss_over_N_over_S, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(mean_plain_backward)
-
-template <class Real>
-static int mean_plain_loss_and_dlogits_without_S(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_N_over_one = 1.0 / double(N) / 1.0;
-    const Real minus_one_over_N_over_one = -(1.0 / double(N) / 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_N_over_one * (exp_logits_shifted[c]
-                    / exp_logits_sum_scaled) + choose(c == labels_n, minus_one_over_N_over_one,
-                    Real(0));
-        });
-    }, Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_2[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_loss_and_dlogits(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_loss_and_dlogits_without_S<Real>(labels, logits, dlogits_, loss,
-            C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_N_over_S = 1.0 / double(N) / double(S);
-    const Real minus_one_over_N_over_S = -(1.0 / double(N) / double(S));
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return -(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = one_over_N_over_S * (exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s]) + choose(c == labels[n * S + s],
-                        minus_one_over_N_over_S, Real(0));
-            });
-        }
-    }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_2[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_plain_loss_and_dlogits)
+EXPORTED(mean_loss)

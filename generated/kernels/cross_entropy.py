@@ -2,518 +2,90 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropy: kernels, from cross_entropy.cpp, in the place of lines of torch.
-
-Each function is that of ``cross_entropy.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""CrossEntropy on kernels, from cross_entropy.cpp. How a table is read stands in _table.py."""
 
 from .. import cross_entropy as _module
-from . import AtOnce as _AtOnce
-from . import ByReduction as _ByReduction
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+_pair = _module._pair
+
+
+def _labels(labels, ignore_index, C, logits):
+    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+
+
+table = Table(
     _module,
-    "6be796c3ba520d94ffe89785c73cd124d26b692f0b1e207c5b8f54ea5167b10e",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
+    __file__,
+    "b9a256f3a04c308c05dea48a68fa5aa6791b8142aceb56b1269775cab9eb3c56",
+    """
+    logits, probs, dlogits: N C S
+    labels: N S, whole numbers
+    weight = 1: C
+    counted, labels_kept: N S
+    loss, dloss, counted_sum_2: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "none_forward": (7, 3, 1),
-    "none_backward": (7, 3, 1),
-    "none_plain_forward": (4, 3, 0),
-    "none_plain_backward": (4, 3, 0),
-    "sum_forward": (7, 3, 1),
-    "sum_backward": (7, 3, 1),
-    "sum_loss_and_dlogits": (6, 3, 1),
-    "sum_plain_forward": (4, 3, 0),
-    "sum_plain_backward": (4, 3, 0),
-    "sum_plain_loss_and_dlogits": (4, 3, 0),
-    "mean_forward": (8, 3, 1),
-    "mean_backward": (8, 3, 1),
-    "mean_loss_and_dlogits": (6, 3, 1),
-    "mean_plain_forward": (4, 3, 0),
-    "mean_plain_backward": (4, 3, 0),
-    "mean_plain_loss_and_dlogits": (4, 3, 0),
-}).run
-CrossEntropyForward = _module.CrossEntropyForward
-CrossEntropyGradients = _module.CrossEntropyGradients
-_inputs = _module._inputs
-_runtime = _module._runtime
-
-
-def _none_forward(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = logits.new_empty(N, C, S)
-    counted = logits.new_empty(N, S)
-    losses = logits.new_empty(N, S)
-    _done = _run(
-        "none_forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            probs, counted, losses,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (losses, labels, labels_kept, weight, probs, counted, label_smoothing)
-
-
-def _none_backward(
-    dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
-) -> tuple:
-    C = weight.shape[0]
-    N = dloss.shape[0]
-    S = dloss.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "none_backward",
-        (
-            counted.contiguous(),
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            probs.contiguous(),
-            weight.contiguous(),
-            dlogits_,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (dlogits_,)
-
-
-def _none_plain_forward(logits, labels) -> tuple:
-    C = logits.shape[1]
-    N = logits.shape[0]
-    S = logits.shape[2]
-    probs = logits.new_empty(N, C, S)
-    losses = logits.new_empty(N, S)
-    _done = _run(
-        "none_plain_forward",
-        (labels.contiguous(), logits.contiguous(), probs, losses),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (losses, labels, probs)
-
-
-def _none_plain_backward(dloss, labels, probs, needs) -> tuple:
-    C = probs.shape[1]
-    N = dloss.shape[0]
-    S = dloss.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "none_plain_backward",
-        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogits_,)
-
-
-def _sum_forward(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = logits.new_empty(N, C, S)
-    counted = logits.new_empty(N, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "sum_forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            probs, counted, loss,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (loss, labels, labels_kept, weight, probs, counted, label_smoothing)
-
-
-def _sum_backward(
-    dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
-) -> tuple:
-    C = weight.shape[0]
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "sum_backward",
-        (
-            counted.contiguous(),
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            probs.contiguous(),
-            weight.contiguous(),
-            dlogits_,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (dlogits_,)
-
-
-def _sum_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index, reduction):
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    loss = logits.new_empty(())
-    dlogits_ = logits.new_empty(N, C, S)
-    _done = _run(
-        "sum_loss_and_dlogits",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            loss, dlogits_,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _sum_plain_forward(logits, labels) -> tuple:
-    C = logits.shape[1]
-    N = logits.shape[0]
-    S = logits.shape[2]
-    probs = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "sum_plain_forward",
-        (labels.contiguous(), logits.contiguous(), probs, loss),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, labels, probs)
-
-
-def _sum_plain_backward(dloss, labels, probs, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    C = probs.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "sum_plain_backward",
-        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogits_,)
-
-
-def _sum_plain_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index, reduction):
-    C = logits.shape[1]
-    N = logits.shape[0]
-    S = logits.shape[2]
-    loss = logits.new_empty(())
-    dlogits_ = logits.new_empty(N, C, S)
-    _done = _run(
-        "sum_plain_loss_and_dlogits",
-        (labels.contiguous(), logits.contiguous(), loss, dlogits_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _mean_forward(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = logits.new_empty(N, C, S)
-    counted = logits.new_empty(N, S)
-    counted_sum_2 = logits.new_empty(())
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            probs, counted, counted_sum_2, loss,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (loss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing)
-
-
-def _mean_backward(
-    dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing, needs,
-) -> tuple:
-    C = weight.shape[0]
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "mean_backward",
-        (
-            counted.contiguous(),
-            counted_sum_2.contiguous(),
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            probs.contiguous(),
-            weight.contiguous(),
-            dlogits_,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (dlogits_,)
-
-
-def _mean_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index, reduction):
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    loss = logits.new_empty(())
-    dlogits_ = logits.new_empty(N, C, S)
-    _done = _run(
-        "mean_loss_and_dlogits",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            loss, dlogits_,
-        ),
-        (C, N, S, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _mean_plain_forward(logits, labels) -> tuple:
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    probs = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_plain_forward",
-        (labels.contiguous(), logits.contiguous(), probs, loss),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, labels, probs)
-
-
-def _mean_plain_backward(dloss, labels, probs, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    C = probs.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "mean_plain_backward",
-        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogits_,)
-
-
-def _mean_plain_loss_and_dlogits(logits, labels, weight, label_smoothing, ignore_index, reduction):
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    dlogits_ = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_plain_loss_and_dlogits",
-        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _forward(
-    logits, labels, weight, label_smoothing, ignore_index, reduction,
-) -> CrossEntropyForward:
-    if not _usable(logits, labels, weight):
-        return _of._forward(logits, labels, weight, label_smoothing, ignore_index, reduction)
-    if reduction == "none":
-        _found = _none_forward(logits, labels, weight, label_smoothing, ignore_index)
-        if _found is not None:
-            loss, labels, labels_kept, weight, probs, counted, label_smoothing = _found
-            return CrossEntropyForward(
-            loss, labels, labels_kept, weight, probs, counted, None, label_smoothing, reduction,
-        )
-    if reduction == "sum":
-        _found = _sum_forward(logits, labels, weight, label_smoothing, ignore_index)
-        if _found is not None:
-            loss, labels, labels_kept, weight, probs, counted, label_smoothing = _found
-            return CrossEntropyForward(
-            loss, labels, labels_kept, weight, probs, counted, None, label_smoothing, reduction,
-        )
-    if reduction == "mean":
-        _found = _mean_forward(logits, labels, weight, label_smoothing, ignore_index)
-        if _found is not None:
-            loss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing = _found
-            return CrossEntropyForward(
-            loss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-            reduction,
-        )
-    return _of._forward(logits, labels, weight, label_smoothing, ignore_index, reduction)
-
-
-def _backward(
-    dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing, reduction,
-    needs,
-) -> CrossEntropyGradients:
-    if not _usable(dloss, labels, labels_kept, weight, probs, counted, counted_sum_2):
-        return _of._backward(
-            dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-            reduction, needs,
-        )
-    if reduction == "none":
-        _found = _none_backward(
-            dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
-        )
-        if _found is not None:
-            dlogits, = _found
-            return CrossEntropyGradients(dlogits)
-    if reduction == "sum":
-        _found = _sum_backward(
-            dloss, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
-        )
-        if _found is not None:
-            dlogits, = _found
-            return CrossEntropyGradients(dlogits)
-    if reduction == "mean":
-        _found = _mean_backward(
-            dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-            needs,
-        )
-        if _found is not None:
-            dlogits, = _found
-            return CrossEntropyGradients(dlogits)
-    return _of._backward(
-            dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-            reduction, needs,
-        )
-
-
-def _plain_forward(logits, labels, reduction) -> tuple:
-    if not _usable(logits, labels):
-        return _of._plain_forward(logits, labels, reduction)
-    if reduction == "none":
-        _found = _none_plain_forward(logits, labels)
-        if _found is not None:
-            loss, labels, probs = _found
-            return (loss, labels, probs, reduction)
-    if reduction == "sum":
-        _found = _sum_plain_forward(logits, labels)
-        if _found is not None:
-            loss, labels, probs = _found
-            return (loss, labels, probs, reduction)
-    if reduction == "mean":
-        _found = _mean_plain_forward(logits, labels)
-        if _found is not None:
-            loss, labels, probs = _found
-            return (loss, labels, probs, reduction)
-    return _of._plain_forward(logits, labels, reduction)
-
-
-def _plain_backward(dloss, labels, probs, reduction, needs) -> tuple:
-    if not _usable(dloss, labels, probs):
-        return _of._plain_backward(dloss, labels, probs, reduction, needs)
-    if reduction == "none":
-        _found = _none_plain_backward(dloss, labels, probs, needs)
-        if _found is not None:
-            dlogits, = _found
-            return (dlogits,)
-    if reduction == "sum":
-        _found = _sum_plain_backward(dloss, labels, probs, needs)
-        if _found is not None:
-            dlogits, = _found
-            return (dlogits,)
-    if reduction == "mean":
-        _found = _mean_plain_backward(dloss, labels, probs, needs)
-        if _found is not None:
-            dlogits, = _found
-            return (dlogits,)
-    return _of._plain_backward(dloss, labels, probs, reduction, needs)
-
-
-def _takes_plain(logits, labels, weight, label_smoothing, ignore_index, reduction) -> bool:
-    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
-
-
-_sum_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False, False, False, False): _sum_loss_and_dlogits,
-    },
-    {
-        (True, False, False, False, False, False): _sum_plain_loss_and_dlogits,
-    },
+table.add(
+    "none forward",
+    ("labels, labels_kept", _labels),
+    "none_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
+    "counted, loss: N S",
 )
-
-
-_mean_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False, False, False, False): _mean_loss_and_dlogits,
-    },
-    {
-        (True, False, False, False, False, False): _mean_plain_loss_and_dlogits,
-    },
+table.add(
+    "none backward",
+    "none_backward(counted, dloss: N S, labels, labels_kept, probs, weight; C, N, S; "
+    "label_smoothing) -> dlogits",
 )
-
-
-function = _ByReduction(
-    _of.function,
-    {
-        "sum": _sum_function,
-        "mean": _mean_function,
-    },
+table.add("none plain forward", "none_plain_forward(labels, logits; C, N, S) -> probs, loss: N S")
+table.add(
+    "none plain backward",
+    "none_plain_backward(dloss: N S, labels, probs; C, N, S) -> dlogits",
+)
+table.add(
+    "sum forward",
+    ("labels, labels_kept", _labels),
+    "sum_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
+    "counted, loss",
+)
+table.add(
+    "sum backward",
+    "sum_backward(counted, dloss, labels, labels_kept, probs, weight; C, N, S; label_smoothing) "
+    "-> dlogits",
+)
+table.add(
+    "sum loss",
+    ("labels, labels_kept", _labels),
+    "sum_loss(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> loss, dlogits",
+)
+table.add(
+    "sum | mean plain forward",
+    "divisor = 1 | N * S",
+    "plain_forward(labels, logits; C, N, S; divisor) -> probs, loss",
+)
+table.add(
+    "sum | mean plain backward",
+    "divisor = 1 | N * S",
+    "plain_backward(dloss, labels, probs; C, N, S; divisor) -> dlogits",
+)
+table.add(
+    "sum | mean plain loss",
+    "divisor = 1 | N * S",
+    "plain_loss(labels, logits; C, N, S; divisor) -> dlogits, loss",
+)
+table.add(
+    "mean forward",
+    ("labels, labels_kept", _labels),
+    "mean_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
+    "counted, counted_sum_2, loss",
+)
+table.add(
+    "mean backward",
+    "mean_backward(counted, counted_sum_2, dloss, labels, labels_kept, probs, weight; C, N, S; "
+    "label_smoothing) -> dlogits",
+)
+table.add(
+    "mean loss",
+    ("labels, labels_kept", _labels),
+    "mean_loss(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> loss, dlogits",
 )

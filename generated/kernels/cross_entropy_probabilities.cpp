@@ -264,6 +264,8 @@ static int none_lean_backward(
     return DONE;
 }
 EXPORTED(none_lean_backward)
+PART(none_lean_backward_of_dlogits, none_lean_backward, true, false)
+PART(none_lean_backward_of_dtarget, none_lean_backward, false, true)
 
 template <class Real>
 static int none_plain_lean_forward_without_S(
@@ -379,15 +381,19 @@ static int none_plain_lean_backward(
     return DONE;
 }
 EXPORTED(none_plain_lean_backward)
+PART(none_plain_lean_backward_of_dlogits, none_plain_lean_backward, true, false)
+PART(none_plain_lean_backward_of_dtarget, none_plain_lean_backward, false, true)
 
 template <class Real>
-static int sum_forward_without_S(
+static int forward_without_S(
     const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+    int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing, int threads
 ) {
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
         const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
@@ -399,21 +405,24 @@ static int sum_forward_without_S(
             return weight[c] * logprobs_now * (one_minus_label_smoothing * target[n * C + c]
                     + label_smoothing_over_C);
         });
-        loss[0] += -sum_3;
-    }, Total(loss, 1));
+        sum_4[0] += -sum_3;
+    }, Total(sum_4, 1));
+    loss[0] = sum_4[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int sum_forward(
+static int forward(
     const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+    int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing, int threads
 ) {
-    if (S == 1) return sum_forward_without_S<Real>(logits, target, weight, logprobs, loss, C, N, S,
-            label_smoothing, threads);
+    if (S == 1) return forward_without_S<Real>(logits, target, weight, logprobs, loss, C, N, S,
+            divisor, label_smoothing, threads);
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_2,
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_2,
             Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
             double* sum_3_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
@@ -441,32 +450,34 @@ static int sum_forward(
             });
         }, cleared(sum_3_block, sum_3_total, S));
         each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
+    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
             Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_4[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_backward_without_S(
+static int backward_without_S(
     const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+    Real* dtarget, int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing,
+    int threads
 ) {
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    const auto dloss_2 = dloss[0];
-    const auto dtarget_constant = dloss_2 * label_smoothing_minus_one;
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
+    const auto dtarget_constant = dloss[0] * label_smoothing_minus_one / Real(divisor);
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
             if constexpr (want_dtarget) dtarget[n * C + c] = dtarget_constant * weight[c]
                     * logprobs[n * C + c];
-            return Several<Real, 1>{{dloss_2 * weight[c] * (label_smoothing_minus_one
+            return Several<Real, 1>{{dloss_over_divisor * weight[c] * (label_smoothing_minus_one
                     * target[n * C + c] - label_smoothing_over_C)}};
         });
         const Real sum_1 = found.of[0];
         each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_2 * weight[c] * (label_smoothing_minus_one
+            dlogits[n * C + c] = dloss_over_divisor * weight[c] * (label_smoothing_minus_one
                     * target[n * C + c] - label_smoothing_over_C) - sum_1
                     * exp(logprobs[n * C + c]);
         });
@@ -475,23 +486,24 @@ static int sum_backward_without_S(
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_backward(
+static int backward(
     const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+    Real* dtarget, int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing,
+    int threads
 ) {
-    if (S == 1) return sum_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs,
-            target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    if (S == 1) return backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs, target,
+            weight, dlogits, dtarget, C, N, S, divisor, label_smoothing, threads);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    const auto dloss_2 = dloss[0];
-    const auto dtarget_constant = dloss_2 * label_smoothing_minus_one;
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
+    const auto dtarget_constant = dloss[0] * label_smoothing_minus_one / Real(divisor);
     rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
             double* sum_1_total) INLINE {
         in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            const auto dloss_2_times_weight_c = dloss_2 * weight[c];
+            const auto sum_1_constant = dloss_over_divisor * weight[c];
             const auto dtarget_constant_2 = dtarget_constant * weight[c];
             each(S, [=](int64_t s) INLINE {
-                if constexpr (want_dlogits) sum_1_block[s] += dloss_2_times_weight_c
+                if constexpr (want_dlogits) sum_1_block[s] += sum_1_constant
                         * (label_smoothing_minus_one * target[(n * C + c) * S + s]
                         - label_smoothing_over_C);
                 if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant_2
@@ -502,9 +514,9 @@ static int sum_backward(
             sum_1[s] = Real(sum_1_total[s]);
         });
         for (int64_t c = 0; c < C; ++c) {
-            const auto dloss_2_times_weight_c = dloss_2 * weight[c];
+            const auto dlogits_constant = dloss_over_divisor * weight[c];
             each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss_2_times_weight_c * (label_smoothing_minus_one
+                dlogits[(n * C + c) * S + s] = dlogits_constant * (label_smoothing_minus_one
                         * target[(n * C + c) * S + s] - label_smoothing_over_C) - sum_1[s]
                         * exp(logprobs[(n * C + c) * S + s]);
             });
@@ -512,10 +524,12 @@ static int sum_backward(
     }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
-EXPORTED(sum_backward)
+EXPORTED(backward)
+PART(backward_of_dlogits, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss_and_dlogits_dtarget_without_S(
+static int sum_loss_without_S(
     const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
     Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
@@ -548,13 +562,12 @@ static int sum_loss_and_dlogits_dtarget_without_S(
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss_and_dlogits_dtarget(
+static int sum_loss(
     const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
     Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    if (S == 1) return sum_loss_and_dlogits_dtarget_without_S<Real, want_dlogits,
-            want_dtarget>(logits, target, weight, loss, dlogits, dtarget, C, N, S, label_smoothing,
-            threads);
+    if (S == 1) return sum_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight,
+            loss, dlogits, dtarget, C, N, S, label_smoothing, threads);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
@@ -605,14 +618,18 @@ static int sum_loss_and_dlogits_dtarget(
             Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
-EXPORTED(sum_loss_and_dlogits_dtarget)
+EXPORTED(sum_loss)
+PART(sum_loss_of_dlogits, sum_loss, true, false)
+PART(sum_loss_of_dtarget, sum_loss, false, true)
 
 template <class Real>
-static int sum_plain_forward_without_S(
+static int plain_forward_without_S(
     const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
+    int64_t S, double divisor, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
         const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
@@ -623,19 +640,22 @@ static int sum_plain_forward_without_S(
             logprobs[n * C + c] = logprobs_now;
             return logprobs_now * target[n * C + c];
         });
-        loss[0] += -sum_3;
-    }, Total(loss, 1));
+        sum_4[0] += -sum_3;
+    }, Total(sum_4, 1));
+    loss[0] = sum_4[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_forward(
+static int plain_forward(
     const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
+    int64_t S, double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_forward_without_S<Real>(logits, target, logprobs, loss, C, N, S,
-            threads);
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_2,
+    if (S == 1) return plain_forward_without_S<Real>(logits, target, logprobs, loss, C, N, S,
+            divisor, threads);
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_2,
             Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
             double* sum_3_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
@@ -661,48 +681,50 @@ static int sum_plain_forward(
             });
         }, cleared(sum_3_block, sum_3_total, S));
         each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
+    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
             Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_4[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_plain_forward)
+EXPORTED(plain_forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_backward_without_S(
+static int plain_backward_without_S(
     const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, int threads
+    int64_t C, int64_t N, int64_t S, double divisor, int threads
 ) {
-    const auto dloss_2 = dloss[0];
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_2 * logprobs[n * C + c]);
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_divisor
+                    * logprobs[n * C + c]);
             return Several<Real, 1>{{target[n * C + c]}};
         });
         const Real sum_1 = found.of[0];
-        const auto dloss_2_times_sum_1 = dloss_2 * sum_1;
+        const auto dloss_over_divisor_times_sum_1 = dloss_over_divisor * sum_1;
         each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_2_times_sum_1 * exp(logprobs[n * C + c]) - dloss_2
-                    * target[n * C + c];
+            dlogits[n * C + c] = dloss_over_divisor_times_sum_1 * exp(logprobs[n * C + c])
+                    - dloss_over_divisor * target[n * C + c];
         });
     });
     return DONE;
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_backward(
+static int plain_backward(
     const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, int threads
+    int64_t C, int64_t N, int64_t S, double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss,
-            logprobs, target, dlogits, dtarget, C, N, S, threads);
-    const auto dloss_2 = dloss[0];
+    if (S == 1) return plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs,
+            target, dlogits, dtarget, C, N, S, divisor, threads);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
             double* sum_1_total) INLINE {
         in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss_2
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss_over_divisor
                         * logprobs[(n * C + c) * S + s]);
             });
         }, cleared(sum_1_block, sum_1_total, S));
@@ -711,18 +733,20 @@ static int sum_plain_backward(
         });
         for (int64_t c = 0; c < C; ++c) {
             each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss_2 * sum_1[s]
-                        * exp(logprobs[(n * C + c) * S + s]) - dloss_2
+                dlogits[(n * C + c) * S + s] = dloss_over_divisor * sum_1[s]
+                        * exp(logprobs[(n * C + c) * S + s]) - dloss_over_divisor
                         * target[(n * C + c) * S + s];
             });
         }
     }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
-EXPORTED(sum_plain_backward)
+EXPORTED(plain_backward)
+PART(plain_backward_of_dlogits, plain_backward, true, false)
+PART(plain_backward_of_dtarget, plain_backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_loss_and_dlogits_dtarget_without_S(
+static int sum_plain_loss_without_S(
     const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
     int64_t N, int64_t S, int threads
 ) {
@@ -749,12 +773,12 @@ static int sum_plain_loss_and_dlogits_dtarget_without_S(
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_loss_and_dlogits_dtarget(
+static int sum_plain_loss(
     const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
     int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return sum_plain_loss_and_dlogits_dtarget_without_S<Real, want_dlogits,
-            want_dtarget>(logits, target, loss, dlogits, dtarget, C, N, S, threads);
+    if (S == 1) return sum_plain_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target,
+            loss, dlogits, dtarget, C, N, S, threads);
     rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_4,
             Real* sum_4_block, double* sum_4_total, Real* sum_2, Real* sum_2_block,
             double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
@@ -795,150 +819,12 @@ static int sum_plain_loss_and_dlogits_dtarget(
             Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
-EXPORTED(sum_plain_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int mean_forward_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
-            logprobs[n * C + c] = logprobs_now;
-            return weight[c] * logprobs_now * (one_minus_label_smoothing * target[n * C + c]
-                    + label_smoothing_over_C);
-        });
-        sum_4[0] += -sum_3;
-    }, Total(sum_4, 1));
-    loss[0] = sum_4[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_forward(
-    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return mean_forward_without_S<Real>(logits, target, weight, logprobs, loss, C, N, S,
-            label_smoothing, threads);
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
-            double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                const Real logprobs_now = logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(sum_2[s]);
-                logprobs[(n * C + c) * S + s] = logprobs_now;
-                sum_3_block[s] += weight_c * logprobs_now * (one_minus_label_smoothing
-                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_4[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_forward)
+EXPORTED(sum_plain_loss)
+PART(sum_plain_loss_of_dlogits, sum_plain_loss, true, false)
+PART(sum_plain_loss_of_dtarget, sum_plain_loss, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_backward_without_S(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
-    const auto dtarget_constant = dloss[0] * label_smoothing_minus_one / Real(N) / Real(1);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dtarget) dtarget[n * C + c] = dtarget_constant * weight[c]
-                    * logprobs[n * C + c];
-            return Several<Real, 1>{{dloss_over_N_over_one * weight[c] * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C)}};
-        });
-        const Real sum_1 = found.of[0];
-        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_over_N_over_one * weight[c] * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C) - sum_1
-                    * exp(logprobs[n * C + c]);
-        });
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_backward(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return mean_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs,
-            target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const auto dloss_over_N_over_S = dloss[0] / Real(N) / Real(S);
-    const auto dtarget_constant = dloss[0] * label_smoothing_minus_one / Real(N) / Real(S);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            const auto sum_1_constant = dloss_over_N_over_S * weight[c];
-            const auto dtarget_constant_2 = dtarget_constant * weight[c];
-            each(S, [=](int64_t s) INLINE {
-                if constexpr (want_dlogits) sum_1_block[s] += sum_1_constant
-                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
-                        - label_smoothing_over_C);
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant_2
-                        * logprobs[(n * C + c) * S + s];
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_1[s] = Real(sum_1_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            const auto dlogits_constant = dloss_over_N_over_S * weight[c];
-            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dlogits_constant * (label_smoothing_minus_one
-                        * target[(n * C + c) * S + s] - label_smoothing_over_C) - sum_1[s]
-                        * exp(logprobs[(n * C + c) * S + s]);
-            });
-        }
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(mean_backward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss_and_dlogits_dtarget_without_S(
+static int mean_loss_without_S(
     const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
     Real* loss, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
@@ -976,13 +862,12 @@ static int mean_loss_and_dlogits_dtarget_without_S(
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss_and_dlogits_dtarget(
+static int mean_loss(
     const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
     Real* loss, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    if (S == 1) return mean_loss_and_dlogits_dtarget_without_S<Real, want_dlogits,
-            want_dtarget>(logits, target, weight, dlogits, dtarget, loss, C, N, S, label_smoothing,
-            threads);
+    if (S == 1) return mean_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight,
+            dlogits, dtarget, loss, C, N, S, label_smoothing, threads);
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
     const Real one_over_N_over_S = 1.0 / double(N) / double(S);
@@ -1040,131 +925,12 @@ static int mean_loss_and_dlogits_dtarget(
     loss[0] = sum_4[0] / Real(N) / Real(S);
     return DONE;
 }
-EXPORTED(mean_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int mean_plain_forward_without_S(
-    const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
-            logprobs[n * C + c] = logprobs_now;
-            return logprobs_now * target[n * C + c];
-        });
-        sum_4[0] += -sum_3;
-    }, Total(sum_4, 1));
-    loss[0] = sum_4[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_forward(
-    const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_forward_without_S<Real>(logits, target, logprobs, loss, C, N, S,
-            threads);
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
-            double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real logprobs_now = logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(sum_2[s]);
-                logprobs[(n * C + c) * S + s] = logprobs_now;
-                sum_3_block[s] += logprobs_now * target[(n * C + c) * S + s];
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_4[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_plain_forward)
+EXPORTED(mean_loss)
+PART(mean_loss_of_dlogits, mean_loss, true, false)
+PART(mean_loss_of_dtarget, mean_loss, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_backward_without_S(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, int threads
-) {
-    const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_N_over_one
-                    * logprobs[n * C + c]);
-            return Several<Real, 1>{{target[n * C + c]}};
-        });
-        const Real sum_1 = found.of[0];
-        const auto dlogits_constant = dloss_over_N_over_one * sum_1;
-        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dlogits_constant * exp(logprobs[n * C + c]) - dloss_over_N_over_one
-                    * target[n * C + c];
-        });
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_backward(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss,
-            logprobs, target, dlogits, dtarget, C, N, S, threads);
-    const auto dloss_over_N_over_S = dloss[0] / Real(N) / Real(S);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss_over_N_over_S
-                        * logprobs[(n * C + c) * S + s]);
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_1[s] = Real(sum_1_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss_over_N_over_S * sum_1[s]
-                        * exp(logprobs[(n * C + c) * S + s]) - dloss_over_N_over_S
-                        * target[(n * C + c) * S + s];
-            });
-        }
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(mean_plain_backward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_loss_and_dlogits_dtarget_without_S(
+static int mean_plain_loss_without_S(
     const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
     int64_t N, int64_t S, int threads
 ) {
@@ -1197,12 +963,12 @@ static int mean_plain_loss_and_dlogits_dtarget_without_S(
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_loss_and_dlogits_dtarget(
+static int mean_plain_loss(
     const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
     int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return mean_plain_loss_and_dlogits_dtarget_without_S<Real, want_dlogits,
-            want_dtarget>(logits, target, dlogits, dtarget, loss, C, N, S, threads);
+    if (S == 1) return mean_plain_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target,
+            dlogits, dtarget, loss, C, N, S, threads);
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
     const Real one_over_N_over_S = 1.0 / double(N) / double(S);
@@ -1248,206 +1014,6 @@ static int mean_plain_loss_and_dlogits_dtarget(
     loss[0] = sum_4[0] / Real(N) / Real(S);
     return DONE;
 }
-EXPORTED(mean_plain_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int none_lean_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
-    const Real* target, const Real* weight, Real* dlogits, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
-) {
-    return none_lean_backward<Real, true, false>(dloss, logits, peak_1, sum_2, target, weight,
-            dlogits, nullptr, C, N, S, label_smoothing, threads);
-}
-EXPORTED(none_lean_backward_of_dlogits)
-
-template <class Real>
-static int none_lean_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
-    const Real* target, const Real* weight, Real* dtarget, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
-) {
-    return none_lean_backward<Real, false, true>(dloss, logits, peak_1, sum_2, target, weight,
-            nullptr, dtarget, C, N, S, label_smoothing, threads);
-}
-EXPORTED(none_lean_backward_of_dtarget)
-
-template <class Real>
-static int none_plain_lean_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
-    const Real* target, Real* dlogits, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return none_plain_lean_backward<Real, true, false>(dloss, logits, peak_1, sum_2, target,
-            dlogits, nullptr, C, N, S, threads);
-}
-EXPORTED(none_plain_lean_backward_of_dlogits)
-
-template <class Real>
-static int none_plain_lean_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
-    const Real* target, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
-) {
-    return none_plain_lean_backward<Real, false, true>(dloss, logits, peak_1, sum_2, target,
-            nullptr, dtarget, C, N, S, threads);
-}
-EXPORTED(none_plain_lean_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dlogits(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return sum_backward<Real, true, false>(dloss, logprobs, target, weight, dlogits, nullptr, C, N,
-            S, label_smoothing, threads);
-}
-EXPORTED(sum_backward_of_dlogits)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return sum_backward<Real, false, true>(dloss, logprobs, target, weight, nullptr, dtarget, C, N,
-            S, label_smoothing, threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dlogits(
-    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return sum_loss_and_dlogits_dtarget<Real, true, false>(logits, target, weight, loss, dlogits,
-            nullptr, C, N, S, label_smoothing, threads);
-}
-EXPORTED(sum_loss_and_dlogits)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return sum_loss_and_dlogits_dtarget<Real, false, true>(logits, target, weight, loss, nullptr,
-            dtarget, C, N, S, label_smoothing, threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int sum_plain_backward_of_dlogits(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    return sum_plain_backward<Real, true, false>(dloss, logprobs, target, dlogits, nullptr, C, N, S,
-            threads);
-}
-EXPORTED(sum_plain_backward_of_dlogits)
-
-template <class Real>
-static int sum_plain_backward_of_dtarget(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dtarget, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    return sum_plain_backward<Real, false, true>(dloss, logprobs, target, nullptr, dtarget, C, N, S,
-            threads);
-}
-EXPORTED(sum_plain_backward_of_dtarget)
-
-template <class Real>
-static int sum_plain_loss_and_dlogits(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    return sum_plain_loss_and_dlogits_dtarget<Real, true, false>(logits, target, loss, dlogits,
-            nullptr, C, N, S, threads);
-}
-EXPORTED(sum_plain_loss_and_dlogits)
-
-template <class Real>
-static int sum_plain_loss_and_dtarget(
-    const Real* logits, const Real* target, Real* loss, Real* dtarget, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    return sum_plain_loss_and_dlogits_dtarget<Real, false, true>(logits, target, loss, nullptr,
-            dtarget, C, N, S, threads);
-}
-EXPORTED(sum_plain_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dlogits(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return mean_backward<Real, true, false>(dloss, logprobs, target, weight, dlogits, nullptr, C, N,
-            S, label_smoothing, threads);
-}
-EXPORTED(mean_backward_of_dlogits)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return mean_backward<Real, false, true>(dloss, logprobs, target, weight, nullptr, dtarget, C, N,
-            S, label_smoothing, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dlogits(
-    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return mean_loss_and_dlogits_dtarget<Real, true, false>(logits, target, weight, dlogits,
-            nullptr, loss, C, N, S, label_smoothing, threads);
-}
-EXPORTED(mean_loss_and_dlogits)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* logits, const Real* target, const Real* weight, Real* dtarget, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    return mean_loss_and_dlogits_dtarget<Real, false, true>(logits, target, weight, nullptr,
-            dtarget, loss, C, N, S, label_smoothing, threads);
-}
-EXPORTED(mean_loss_and_dtarget)
-
-template <class Real>
-static int mean_plain_backward_of_dlogits(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    return mean_plain_backward<Real, true, false>(dloss, logprobs, target, dlogits, nullptr, C, N,
-            S, threads);
-}
-EXPORTED(mean_plain_backward_of_dlogits)
-
-template <class Real>
-static int mean_plain_backward_of_dtarget(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dtarget, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    return mean_plain_backward<Real, false, true>(dloss, logprobs, target, nullptr, dtarget, C, N,
-            S, threads);
-}
-EXPORTED(mean_plain_backward_of_dtarget)
-
-template <class Real>
-static int mean_plain_loss_and_dlogits(
-    const Real* logits, const Real* target, Real* dlogits, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    return mean_plain_loss_and_dlogits_dtarget<Real, true, false>(logits, target, dlogits, nullptr,
-            loss, C, N, S, threads);
-}
-EXPORTED(mean_plain_loss_and_dlogits)
-
-template <class Real>
-static int mean_plain_loss_and_dtarget(
-    const Real* logits, const Real* target, Real* dtarget, Real* loss, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    return mean_plain_loss_and_dlogits_dtarget<Real, false, true>(logits, target, nullptr, dtarget,
-            loss, C, N, S, threads);
-}
-EXPORTED(mean_plain_loss_and_dtarget)
+EXPORTED(mean_plain_loss)
+PART(mean_plain_loss_of_dlogits, mean_plain_loss, true, false)
+PART(mean_plain_loss_of_dtarget, mean_plain_loss, false, true)

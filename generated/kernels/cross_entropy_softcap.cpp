@@ -193,7 +193,7 @@ static int backward(
 EXPORTED(backward)
 
 template <class Real>
-static int loss_and_dlogits_without_S(
+static int loss_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing,
     int threads
@@ -263,13 +263,13 @@ static int loss_and_dlogits_without_S(
 }
 
 template <class Real>
-static int loss_and_dlogits(
+static int loss(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing,
     int threads
 ) {
-    if (S == 1) return loss_and_dlogits_without_S<Real>(labels, labels_kept, logits, weight, loss,
-            dlogits_, C, N, S, cap, label_smoothing, threads);
+    if (S == 1) return loss_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_, C,
+            N, S, cap, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
@@ -355,7 +355,7 @@ static int loss_and_dlogits(
     });
     return DONE;
 }
-EXPORTED(loss_and_dlogits)
+EXPORTED(loss)
 
 template <class Real>
 static int plain_forward_without_S(
@@ -482,7 +482,7 @@ static int plain_backward(
 EXPORTED(plain_backward)
 
 template <class Real>
-static int plain_loss_and_dlogits_without_S(
+static int plain_loss_without_S(
     const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
     int64_t S, double cap, int threads
 ) {
@@ -518,12 +518,12 @@ static int plain_loss_and_dlogits_without_S(
 }
 
 template <class Real>
-static int plain_loss_and_dlogits(
+static int plain_loss(
     const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
     int64_t S, double cap, int threads
 ) {
-    if (S == 1) return plain_loss_and_dlogits_without_S<Real>(labels, logits, dlogits_, loss, C, N,
-            S, cap, threads);
+    if (S == 1) return plain_loss_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, cap,
+            threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_2 = scratch.of<Real>(1);
@@ -570,4 +570,4 @@ static int plain_loss_and_dlogits(
     loss[0] = sum_2[0] / Real(N) / Real(S);
     return DONE;
 }
-EXPORTED(plain_loss_and_dlogits)
+EXPORTED(plain_loss)

@@ -2,203 +2,46 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropySoftcap: kernels, from cross_entropy_softcap.cpp, in the place of lines of torch.
-
-Each function is that of ``cross_entropy_softcap.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""CrossEntropySoftcap on kernels, from cross_entropy_softcap.cpp. How a table is read stands in _table.py."""
 
 from .. import cross_entropy_softcap as _module
-from . import AtOnce as _AtOnce
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+_pair = _module._pair
+
+
+def _labels(labels, ignore_index, C, logits):
+    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+
+
+table = Table(
     _module,
-    "840574be715f2356cad8c4627ce0fb15e4a4a11408a24fedd2ee960189da64bd",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
+    __file__,
+    "d2fda24cdf2631ee141d6473279df9130ce4b3d57c19f6796c31a314da5bfb95",
+    """
+    logits, probs, dlogits: N C S
+    labels: N S, whole numbers
+    weight = 1: C
+    counted, labels_kept: N S
+    counted_sum_2, loss, dloss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (8, 3, 2),
-    "backward": (9, 3, 2),
-    "loss_and_dlogits": (6, 3, 2),
-    "plain_forward": (4, 3, 1),
-    "plain_backward": (5, 3, 1),
-    "plain_loss_and_dlogits": (4, 3, 1),
-}).run
-CrossEntropySoftcapForward = _module.CrossEntropySoftcapForward
-CrossEntropySoftcapGradients = _module.CrossEntropySoftcapGradients
-_inputs = _module._inputs
-_runtime = _module._runtime
-
-
-def _forward(
-    logits, labels, weight, label_smoothing, cap, ignore_index,
-) -> CrossEntropySoftcapForward:
-    if not _usable(logits, labels, weight):
-        return _of._forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-    _given = (logits, labels, weight, label_smoothing, cap, ignore_index)
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = logits.new_empty(N, C, S)
-    counted = logits.new_empty(N, S)
-    counted_sum_2 = logits.new_empty(())
-    loss = logits.new_empty(())
-    _done = _run(
-        "forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            probs, counted, counted_sum_2, loss,
-        ),
-        (C, N, S, cap, label_smoothing),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return CrossEntropySoftcapForward(
-        loss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        cap,
-    )
-
-
-def _backward(
-    dloss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing, cap,
-    needs,
-) -> CrossEntropySoftcapGradients:
-    if not _usable(dloss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2):
-        return _of._backward(
-            dloss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2,
-            label_smoothing, cap, needs,
-        )
-    _given = (
-        dloss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        cap, needs,
-    )
-    C = logits.shape[1]
-    N = logits.shape[0]
-    S = logits.shape[2]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "backward",
-        (
-            counted.contiguous(),
-            counted_sum_2.contiguous(),
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            probs.contiguous(),
-            weight.contiguous(),
-            dlogits_,
-        ),
-        (C, N, S, cap, label_smoothing),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return CrossEntropySoftcapGradients(dlogits_)
-
-
-def _loss_and_dlogits(logits, labels, weight, label_smoothing, cap, ignore_index):
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    loss = logits.new_empty(())
-    dlogits_ = logits.new_empty(N, C, S)
-    _done = _run(
-        "loss_and_dlogits",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            loss, dlogits_,
-        ),
-        (C, N, S, cap, label_smoothing),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _plain_forward(logits, labels, cap) -> tuple:
-    if not _usable(logits, labels):
-        return _of._plain_forward(logits, labels, cap)
-    _given = (logits, labels, cap)
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    probs = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "plain_forward",
-        (labels.contiguous(), logits.contiguous(), probs, loss),
-        (C, N, S, cap),
-    )
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (loss, logits, labels, probs, cap)
-
-
-def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
-    if not _usable(dloss, logits, labels, probs):
-        return _of._plain_backward(dloss, logits, labels, probs, cap, needs)
-    _given = (dloss, logits, labels, probs, cap, needs)
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "plain_backward",
-        (
-            dloss.contiguous(),
-            labels.contiguous(),
-            logits.contiguous(),
-            probs.contiguous(),
-            dlogits_,
-        ),
-        (C, N, S, cap),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dlogits_,)
-
-
-def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, cap, ignore_index):
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    dlogits_ = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "plain_loss_and_dlogits",
-        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
-        (C, N, S, cap),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _takes_plain(logits, labels, weight, label_smoothing, cap, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
-
-
-function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False, False, False, False): _loss_and_dlogits,
-    },
-    {
-        (True, False, False, False, False, False): _plain_loss_and_dlogits,
-    },
+table.add(
+    "forward",
+    ("labels, labels_kept", _labels),
+    "forward(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing) -> probs, "
+    "counted, counted_sum_2, loss",
 )
+table.add(
+    "backward",
+    "backward(counted, counted_sum_2, dloss, labels, labels_kept, logits, probs, weight; C, N, S; "
+    "cap, label_smoothing) -> dlogits",
+)
+table.add(
+    "loss",
+    ("labels, labels_kept", _labels),
+    "loss(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing) -> loss, dlogits",
+)
+table.add("plain forward", "plain_forward(labels, logits; C, N, S; cap) -> probs, loss")
+table.add("plain backward", "plain_backward(dloss, labels, logits, probs; C, N, S; cap) -> dlogits")
+table.add("plain loss", "plain_loss(labels, logits; C, N, S; cap) -> dlogits, loss")

@@ -213,7 +213,7 @@ static int backward(
 EXPORTED(backward)
 
 template <class Real>
-static int loss_and_dlogits_without_S(
+static int loss_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
     double z_weight, int threads
@@ -288,13 +288,13 @@ static int loss_and_dlogits_without_S(
 }
 
 template <class Real>
-static int loss_and_dlogits(
+static int loss(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
     double z_weight, int threads
 ) {
-    if (S == 1) return loss_and_dlogits_without_S<Real>(labels, labels_kept, logits, weight, loss,
-            dlogits_, C, N, S, label_smoothing, z_weight, threads);
+    if (S == 1) return loss_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_, C,
+            N, S, label_smoothing, z_weight, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
@@ -393,7 +393,7 @@ static int loss_and_dlogits(
     });
     return DONE;
 }
-EXPORTED(loss_and_dlogits)
+EXPORTED(loss)
 
 template <class Real>
 static int plain_forward_without_S(
@@ -530,7 +530,7 @@ static int plain_backward(
 EXPORTED(plain_backward)
 
 template <class Real>
-static int plain_loss_and_dlogits_without_S(
+static int plain_loss_without_S(
     const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
     int64_t S, double z_weight, int threads
 ) {
@@ -568,12 +568,12 @@ static int plain_loss_and_dlogits_without_S(
 }
 
 template <class Real>
-static int plain_loss_and_dlogits(
+static int plain_loss(
     const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
     int64_t S, double z_weight, int threads
 ) {
-    if (S == 1) return plain_loss_and_dlogits_without_S<Real>(labels, logits, dlogits_, loss, C, N,
-            S, z_weight, threads);
+    if (S == 1) return plain_loss_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, z_weight,
+            threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -628,4 +628,4 @@ static int plain_loss_and_dlogits(
     loss[0] = sum_1[0] / Real(N) / Real(S) + sum_2[0] / Real(N) / Real(S) * Real(z_weight);
     return DONE;
 }
-EXPORTED(plain_loss_and_dlogits)
+EXPORTED(plain_loss)

@@ -2,201 +2,50 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyZLoss: kernels, from cross_entropy_z_loss.cpp, in the place of lines of torch.
-
-Each function is that of ``cross_entropy_z_loss.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""CrossEntropyZLoss on kernels, from cross_entropy_z_loss.cpp. How a table is read stands in _table.py."""
 
 from .. import cross_entropy_z_loss as _module
-from . import AtOnce as _AtOnce
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+_pair = _module._pair
+
+
+def _labels(labels, ignore_index, C, logits):
+    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+
+
+table = Table(
     _module,
-    "17202460e1c44732167ad56ab85eaaea9e0105e5f710c50a57bf79dba1e179a8",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
+    __file__,
+    "fd8ebba3d429044da940c03679ce7da96edf9e457bf4297fbf3723d4322a7dc4",
+    """
+    logits, probs, dlogits: N C S
+    labels: N S, whole numbers
+    weight = 1: C
+    counted, log_z, labels_kept: N S
+    counted_sum_2, excess_sum, loss, dloss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (10, 3, 2),
-    "backward": (10, 3, 2),
-    "loss_and_dlogits": (6, 3, 2),
-    "plain_forward": (5, 3, 1),
-    "plain_backward": (5, 3, 1),
-    "plain_loss_and_dlogits": (4, 3, 1),
-}).run
-CrossEntropyZLossForward = _module.CrossEntropyZLossForward
-CrossEntropyZLossGradients = _module.CrossEntropyZLossGradients
-_inputs = _module._inputs
-_runtime = _module._runtime
-
-
-def _forward(
-    logits, labels, weight, label_smoothing, z_weight, ignore_index,
-) -> CrossEntropyZLossForward:
-    if not _usable(logits, labels, weight):
-        return _of._forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-    _given = (logits, labels, weight, label_smoothing, z_weight, ignore_index)
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = logits.new_empty(N, C, S)
-    counted = logits.new_empty(N, S)
-    counted_sum_2 = logits.new_empty(())
-    log_z = logits.new_empty(N, S)
-    excess_sum = logits.new_empty(())
-    loss = logits.new_empty(())
-    _done = _run(
-        "forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            probs, counted, counted_sum_2, log_z, excess_sum, loss,
-        ),
-        (C, N, S, label_smoothing, z_weight),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return CrossEntropyZLossForward(
-        loss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-        label_smoothing, z_weight,
-    )
-
-
-def _backward(
-    dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-    label_smoothing, z_weight, needs,
-) -> CrossEntropyZLossGradients:
-    if not _usable(dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum):
-        return _of._backward(
-            dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-            label_smoothing, z_weight, needs,
-        )
-    _given = (
-        dloss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-        label_smoothing, z_weight, needs,
-    )
-    C = weight.shape[0]
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "backward",
-        (
-            counted.contiguous(),
-            counted_sum_2.contiguous(),
-            dloss.contiguous(),
-            excess_sum.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            log_z.contiguous(),
-            probs.contiguous(),
-            weight.contiguous(),
-            dlogits_,
-        ),
-        (C, N, S, label_smoothing, z_weight),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return CrossEntropyZLossGradients(dlogits_)
-
-
-def _loss_and_dlogits(logits, labels, weight, label_smoothing, z_weight, ignore_index):
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logits.dtype, C)
-    loss = logits.new_empty(())
-    dlogits_ = logits.new_empty(N, C, S)
-    _done = _run(
-        "loss_and_dlogits",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logits.contiguous(),
-            weight.contiguous(),
-            loss, dlogits_,
-        ),
-        (C, N, S, label_smoothing, z_weight),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _plain_forward(logits, labels, z_weight) -> tuple:
-    if not _usable(logits, labels):
-        return _of._plain_forward(logits, labels, z_weight)
-    _given = (logits, labels, z_weight)
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    probs = logits.new_empty(N, C, S)
-    log_z = logits.new_empty(N, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "plain_forward",
-        (labels.contiguous(), logits.contiguous(), probs, log_z, loss),
-        (C, N, S, z_weight),
-    )
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (loss, labels, probs, log_z, z_weight)
-
-
-def _plain_backward(dloss, labels, probs, log_z, z_weight, needs) -> tuple:
-    if not _usable(dloss, labels, probs, log_z):
-        return _of._plain_backward(dloss, labels, probs, log_z, z_weight, needs)
-    _given = (dloss, labels, probs, log_z, z_weight, needs)
-    N = labels.shape[0]
-    S = labels.shape[1]
-    C = probs.shape[1]
-    dlogits_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "plain_backward",
-        (dloss.contiguous(), labels.contiguous(), log_z.contiguous(), probs.contiguous(), dlogits_),
-        (C, N, S, z_weight),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dlogits_,)
-
-
-def _plain_loss_and_dlogits(logits, labels, weight, label_smoothing, z_weight, ignore_index):
-    N = logits.shape[0]
-    S = logits.shape[2]
-    C = logits.shape[1]
-    dlogits_ = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
-    _done = _run(
-        "plain_loss_and_dlogits",
-        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
-        (C, N, S, z_weight),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None, None, None, None, None)
-
-
-def _takes_plain(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> bool:
-    return weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1])
-
-
-function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False, False, False, False): _loss_and_dlogits,
-    },
-    {
-        (True, False, False, False, False, False): _plain_loss_and_dlogits,
-    },
+table.add(
+    "forward",
+    ("labels, labels_kept", _labels),
+    "forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing, z_weight) -> probs, "
+    "counted, counted_sum_2, log_z, excess_sum, loss",
 )
+table.add(
+    "backward",
+    "backward(counted, counted_sum_2, dloss, excess_sum, labels, labels_kept, log_z, probs, "
+    "weight; C, N, S; label_smoothing, z_weight) -> dlogits",
+)
+table.add(
+    "loss",
+    ("labels, labels_kept", _labels),
+    "loss(labels, labels_kept, logits, weight; C, N, S; label_smoothing, z_weight) -> loss, "
+    "dlogits",
+)
+table.add("plain forward", "plain_forward(labels, logits; C, N, S; z_weight) -> probs, log_z, loss")
+table.add(
+    "plain backward",
+    "plain_backward(dloss, labels, log_z, probs; C, N, S; z_weight) -> dlogits",
+)
+table.add("plain loss", "plain_loss(labels, logits; C, N, S; z_weight) -> dlogits, loss")

@@ -2,48 +2,19 @@
 # source sha256: bef8b5f6deb6ecf1c7cc9e08e333282ad9bde5161081dc5e2d99a8c4cc0dd190
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Elu: kernels, from elu.cpp, in the place of lines of torch.
-
-Each function is that of ``elu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Elu on kernels, from elu.cpp. How a table is read stands in _table.py."""
 
 from .. import elu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "b3afc07cd73acc4f324772a14a25e0c917dd1214ae720bc3e19e742c689df1a5",
-    ("_forward", "_backward"),
+    __file__,
+    "6ba802307b111c2bb8b0a6114f531b026fdca0cc3fefce4f57fb23b147cb4bf3",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 1),
-    "backward": (3, 1, 1),
-}).run
-EluForward = _module.EluForward
-EluGradients = _module.EluGradients
-
-
-def _forward(x, alpha) -> EluForward:
-    if not _usable(x):
-        return _of._forward(x, alpha)
-    _given = (x, alpha)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N, alpha))
-    if not _done:
-        return _of._forward(*_given)
-    return EluForward(y, x, alpha)
-
-
-def _backward(dy, x, alpha, needs) -> EluGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, alpha, needs)
-    _given = (dy, x, alpha, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, alpha))
-    if not _done:
-        return _of._backward(*_given)
-    return EluGradients(dx)
+table.add("forward", "forward(x; N; alpha) -> y")
+table.add("backward", "backward(dy, x; N; alpha) -> dx")

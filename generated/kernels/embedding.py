@@ -2,36 +2,20 @@
 # source sha256: 9ede5ff8066c6f0a435d133ade1a73dfce4a1657376741f7e9e4d083b0fbb423
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Embedding: kernels, from embedding.cpp, in the place of lines of torch.
-
-Each function is that of ``embedding.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Embedding on kernels, from embedding.cpp. How a table is read stands in _table.py."""
 
 from .. import embedding as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "6ebcfc5bf5672e69b3c917b80d877bc2e20f6e29e36cae641a73a9dc458e3f77",
-    ("_forward",),
+    __file__,
+    "5756bd135a5e5cf9b38d690dc65168fb7f4670c4d053238ca0d41631d9031c93",
+    """
+    index: N, whole numbers
+    table: V E
+    y: N E
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 3, 0),
-}).run
-EmbeddingForward = _module.EmbeddingForward
-
-
-def _forward(index, table) -> EmbeddingForward:
-    if not _usable(index, table):
-        return _of._forward(index, table)
-    _given = (index, table)
-    V = table.shape[0]
-    E = table.shape[1]
-    N = index.shape[0]
-    y = table.new_empty(N, E)
-    _done = _run("forward", (index.contiguous(), table.contiguous(), y), (E, N, V))
-    if not _done:
-        return _of._forward(*_given)
-    return EmbeddingForward(y, index, V)
+table.add("forward", "forward(index, table; E, N, V) -> y")

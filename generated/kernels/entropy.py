@@ -2,50 +2,20 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Entropy: kernels, from entropy.cpp, in the place of lines of torch.
-
-Each function is that of ``entropy.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Entropy on kernels, from entropy.cpp. How a table is read stands in _table.py."""
 
 from .. import entropy as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "3521f4fea8bc99dbb4b436814d49c18456cc60ad0961eb8ff946a76fcf8a0a4c",
-    ("_forward", "_backward"),
+    __file__,
+    "269469b079ec6a938b576f35f22bef1a353af84e606b455baa013f9b0425af88",
+    """
+    probs, dprobs: N C
+    uncertainty, duncertainty: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 2, 0),
-    "backward": (3, 2, 0),
-}).run
-EntropyForward = _module.EntropyForward
-EntropyGradients = _module.EntropyGradients
-
-
-def _forward(probs) -> EntropyForward:
-    if not _usable(probs):
-        return _of._forward(probs)
-    _given = (probs,)
-    C = probs.shape[1]
-    N = probs.shape[0]
-    uncertainty = probs.new_empty(N)
-    _done = _run("forward", (probs.contiguous(), uncertainty), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return EntropyForward(uncertainty, probs)
-
-
-def _backward(duncertainty, probs, needs) -> EntropyGradients:
-    if not _usable(duncertainty, probs):
-        return _of._backward(duncertainty, probs, needs)
-    _given = (duncertainty, probs, needs)
-    C = probs.shape[1]
-    N = duncertainty.shape[0]
-    dprobs = duncertainty.new_empty(N, C)
-    _done = _run("backward", (duncertainty.contiguous(), probs.contiguous(), dprobs), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return EntropyGradients(dprobs)
+table.add("forward", "forward(probs; C, N) -> uncertainty")
+table.add("backward", "backward(duncertainty, probs; C, N) -> dprobs")

@@ -54,16 +54,20 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dlogits, none_backward, true, false)
+PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int sum_forward(
-    const Real* logits, const Real* target, Real* loss, int64_t N, double alpha, double gamma,
-    int threads
+static int forward(
+    const Real* logits, const Real* target, Real* loss, int64_t N, double alpha, double divisor,
+    double gamma, int threads
 ) {
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
             const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
             return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
                     Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
@@ -71,10 +75,11 @@ static int sum_forward(
                     - log1p(exp(-absolute(logits[n])))) * target[n] - (Real(1) - target[n])
                     * (larger(logits[n], Real(0)) + log1p(exp(-absolute(logits[n])))));
         });
-    }, Total(loss, 1));
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int sum_backward(
@@ -108,9 +113,11 @@ static int sum_backward(
     return DONE;
 }
 EXPORTED(sum_backward)
+PART(sum_backward_of_dlogits, sum_backward, true, false)
+PART(sum_backward_of_dtarget, sum_backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss_and_dlogits_dtarget(
+static int sum_loss(
     const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t N,
     double alpha, double gamma, int threads
 ) {
@@ -149,31 +156,9 @@ static int sum_loss_and_dlogits_dtarget(
     }, Total(loss, 1));
     return DONE;
 }
-EXPORTED(sum_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int mean_forward(
-    const Real* logits, const Real* target, Real* loss, int64_t N, double alpha, double gamma,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const int number_constant = alpha >= 0.0;
-    const Real one_minus_alpha = 1.0 - alpha;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
-            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
-                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
-                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
-                    - log1p(exp(-absolute(logits[n])))) * target[n] - (Real(1) - target[n])
-                    * (larger(logits[n], Real(0)) + log1p(exp(-absolute(logits[n])))));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
-    return DONE;
-}
-EXPORTED(mean_forward)
+EXPORTED(sum_loss)
+PART(sum_loss_of_dlogits, sum_loss, true, false)
+PART(sum_loss_of_dtarget, sum_loss, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int mean_backward(
@@ -207,9 +192,11 @@ static int mean_backward(
     return DONE;
 }
 EXPORTED(mean_backward)
+PART(mean_backward_of_dlogits, mean_backward, true, false)
+PART(mean_backward_of_dtarget, mean_backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss_and_dlogits_dtarget(
+static int mean_loss(
     const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t N,
     double alpha, double gamma, int threads
 ) {
@@ -252,104 +239,6 @@ static int mean_loss_and_dlogits_dtarget(
     loss[0] = sum_1[0] / Real(N);
     return DONE;
 }
-EXPORTED(mean_loss_and_dlogits_dtarget)
-
-template <class Real>
-static int none_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    return none_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, N, alpha,
-            gamma, threads);
-}
-EXPORTED(none_backward_of_dlogits)
-
-template <class Real>
-static int none_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    return none_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, N, alpha,
-            gamma, threads);
-}
-EXPORTED(none_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    return sum_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, N, alpha, gamma,
-            threads);
-}
-EXPORTED(sum_backward_of_dlogits)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    return sum_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, N, alpha, gamma,
-            threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dlogits(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, int64_t N, double alpha,
-    double gamma, int threads
-) {
-    return sum_loss_and_dlogits_dtarget<Real, true, false>(logits, target, loss, dlogits, nullptr,
-            N, alpha, gamma, threads);
-}
-EXPORTED(sum_loss_and_dlogits)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* logits, const Real* target, Real* loss, Real* dtarget, int64_t N, double alpha,
-    double gamma, int threads
-) {
-    return sum_loss_and_dlogits_dtarget<Real, false, true>(logits, target, loss, nullptr, dtarget,
-            N, alpha, gamma, threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dlogits(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    return mean_backward<Real, true, false>(dloss, logits, target, dlogits, nullptr, N, alpha,
-            gamma, threads);
-}
-EXPORTED(mean_backward_of_dlogits)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* logits, const Real* target, Real* dtarget, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    return mean_backward<Real, false, true>(dloss, logits, target, nullptr, dtarget, N, alpha,
-            gamma, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dlogits(
-    const Real* logits, const Real* target, Real* dlogits, Real* loss, int64_t N, double alpha,
-    double gamma, int threads
-) {
-    return mean_loss_and_dlogits_dtarget<Real, true, false>(logits, target, dlogits, nullptr, loss,
-            N, alpha, gamma, threads);
-}
-EXPORTED(mean_loss_and_dlogits)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* logits, const Real* target, Real* dtarget, Real* loss, int64_t N, double alpha,
-    double gamma, int threads
-) {
-    return mean_loss_and_dlogits_dtarget<Real, false, true>(logits, target, nullptr, dtarget, loss,
-            N, alpha, gamma, threads);
-}
-EXPORTED(mean_loss_and_dtarget)
+EXPORTED(mean_loss)
+PART(mean_loss_of_dlogits, mean_loss, true, false)
+PART(mean_loss_of_dtarget, mean_loss, false, true)

@@ -2,382 +2,49 @@
 # source sha256: 13871d7c2c8ea474743f48c26cd55eda3360e6598ee618e34ce6044b35b8dc24
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Focal: kernels, from focal.cpp, in the place of lines of torch.
-
-Each function is that of ``focal.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Focal on kernels, from focal.cpp. How a table is read stands in _table.py."""
 
 from .. import focal as _module
-from . import AtOnce as _AtOnce
-from . import ByReduction as _ByReduction
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "b799b623ef20851deed23a59f4d923e6424ccd496794782059a93eb184170d76",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "52e1806c94fd5a26b028f4b7ac8f8215711f36d1ab51dd0d5fbc118798932a36",
+    """
+    logits, target, dlogits, dtarget: N
+    loss, dloss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "none_forward": (3, 1, 2),
-    "none_backward_of_dlogits": (4, 1, 2),
-    "none_backward_of_dtarget": (4, 1, 2),
-    "none_backward": (5, 1, 2),
-    "sum_forward": (3, 1, 2),
-    "sum_backward_of_dlogits": (4, 1, 2),
-    "sum_backward_of_dtarget": (4, 1, 2),
-    "sum_backward": (5, 1, 2),
-    "sum_loss_and_dlogits_dtarget": (5, 1, 2),
-    "sum_loss_and_dlogits": (4, 1, 2),
-    "sum_loss_and_dtarget": (4, 1, 2),
-    "mean_forward": (3, 1, 2),
-    "mean_backward_of_dlogits": (4, 1, 2),
-    "mean_backward_of_dtarget": (4, 1, 2),
-    "mean_backward": (5, 1, 2),
-    "mean_loss_and_dlogits_dtarget": (5, 1, 2),
-    "mean_loss_and_dlogits": (4, 1, 2),
-    "mean_loss_and_dtarget": (4, 1, 2),
-}).run
-FocalForward = _module.FocalForward
-FocalGradients = _module.FocalGradients
-
-
-def _none_forward(logits, target, alpha, gamma) -> tuple:
-    N = logits.shape[0]
-    losses = logits.new_empty(N)
-    _done = _run(
-        "none_forward",
-        (logits.contiguous(), target.contiguous(), losses),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (losses, logits, target, alpha, gamma)
-
-
-def _none_backward_of_dlogits(dloss, logits, target, alpha, gamma, needs):
-    N = logits.shape[0]
-    dlogits = dloss.new_empty(N)
-    _done = _run(
-        "none_backward_of_dlogits",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (dlogits, None)
-
-
-def _none_backward_of_dtarget(dloss, logits, target, alpha, gamma, needs):
-    N = logits.shape[0]
-    dtarget = dloss.new_empty(N)
-    _done = _run(
-        "none_backward_of_dtarget",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (None, dtarget)
-
-
-def _none_backward(dloss, logits, target, alpha, gamma, needs) -> tuple:
-    if needs.logits and not needs.target:
-        return _none_backward_of_dlogits(dloss, logits, target, alpha, gamma, needs)
-    if not needs.logits and needs.target:
-        return _none_backward_of_dtarget(dloss, logits, target, alpha, gamma, needs)
-    if not (needs.logits and needs.target):
-        return None
-    N = logits.shape[0]
-    dlogits = dloss.new_empty(N)
-    dtarget = dloss.new_empty(N)
-    _done = _run(
-        "none_backward",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (dlogits, dtarget)
-
-
-def _sum_forward(logits, target, alpha, gamma) -> tuple:
-    N = logits.shape[0]
-    loss = logits.new_empty(())
-    _done = _run("sum_forward", (logits.contiguous(), target.contiguous(), loss), (N, alpha, gamma))
-    if not _done:
-        return None
-    return (loss, logits, target, alpha, gamma)
-
-
-def _sum_backward_of_dlogits(dloss, logits, target, alpha, gamma, needs):
-    N = logits.shape[0]
-    dlogits = dloss.new_empty(N)
-    _done = _run(
-        "sum_backward_of_dlogits",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (dlogits, None)
-
-
-def _sum_backward_of_dtarget(dloss, logits, target, alpha, gamma, needs):
-    N = logits.shape[0]
-    dtarget = dloss.new_empty(N)
-    _done = _run(
-        "sum_backward_of_dtarget",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (None, dtarget)
-
-
-def _sum_backward(dloss, logits, target, alpha, gamma, needs) -> tuple:
-    if needs.logits and not needs.target:
-        return _sum_backward_of_dlogits(dloss, logits, target, alpha, gamma, needs)
-    if not needs.logits and needs.target:
-        return _sum_backward_of_dtarget(dloss, logits, target, alpha, gamma, needs)
-    if not (needs.logits and needs.target):
-        return None
-    N = logits.shape[0]
-    dlogits = dloss.new_empty(N)
-    dtarget = dloss.new_empty(N)
-    _done = _run(
-        "sum_backward",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (dlogits, dtarget)
-
-
-def _sum_loss_and_dlogits_dtarget(logits, target, alpha, gamma, reduction):
-    N = logits.shape[0]
-    loss = logits.new_empty(())
-    dlogits = logits.new_empty(N)
-    dtarget = logits.new_empty(N)
-    _done = _run(
-        "sum_loss_and_dlogits_dtarget",
-        (logits.contiguous(), target.contiguous(), loss, dlogits, dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits, dtarget, None, None, None)
-
-
-def _sum_loss_and_dlogits(logits, target, alpha, gamma, reduction):
-    N = logits.shape[0]
-    loss = logits.new_empty(())
-    dlogits = logits.new_empty(N)
-    _done = _run(
-        "sum_loss_and_dlogits",
-        (logits.contiguous(), target.contiguous(), loss, dlogits),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits, None, None, None, None)
-
-
-def _sum_loss_and_dtarget(logits, target, alpha, gamma, reduction):
-    N = logits.shape[0]
-    loss = logits.new_empty(())
-    dtarget = logits.new_empty(N)
-    _done = _run(
-        "sum_loss_and_dtarget",
-        (logits.contiguous(), target.contiguous(), loss, dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, None, dtarget, None, None, None)
-
-
-def _mean_forward(logits, target, alpha, gamma) -> tuple:
-    N = logits.shape[0]
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_forward",
-        (logits.contiguous(), target.contiguous(), loss),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, logits, target, alpha, gamma)
-
-
-def _mean_backward_of_dlogits(dloss, logits, target, alpha, gamma, needs):
-    N = logits.shape[0]
-    dlogits = dloss.new_empty(N)
-    _done = _run(
-        "mean_backward_of_dlogits",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (dlogits, None)
-
-
-def _mean_backward_of_dtarget(dloss, logits, target, alpha, gamma, needs):
-    N = logits.shape[0]
-    dtarget = dloss.new_empty(N)
-    _done = _run(
-        "mean_backward_of_dtarget",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (None, dtarget)
-
-
-def _mean_backward(dloss, logits, target, alpha, gamma, needs) -> tuple:
-    if needs.logits and not needs.target:
-        return _mean_backward_of_dlogits(dloss, logits, target, alpha, gamma, needs)
-    if not needs.logits and needs.target:
-        return _mean_backward_of_dtarget(dloss, logits, target, alpha, gamma, needs)
-    if not (needs.logits and needs.target):
-        return None
-    N = logits.shape[0]
-    dlogits = dloss.new_empty(N)
-    dtarget = dloss.new_empty(N)
-    _done = _run(
-        "mean_backward",
-        (dloss.contiguous(), logits.contiguous(), target.contiguous(), dlogits, dtarget),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (dlogits, dtarget)
-
-
-def _mean_loss_and_dlogits_dtarget(logits, target, alpha, gamma, reduction):
-    N = logits.shape[0]
-    dlogits = logits.new_empty(N)
-    dtarget = logits.new_empty(N)
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_loss_and_dlogits_dtarget",
-        (logits.contiguous(), target.contiguous(), dlogits, dtarget, loss),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits, dtarget, None, None, None)
-
-
-def _mean_loss_and_dlogits(logits, target, alpha, gamma, reduction):
-    N = logits.shape[0]
-    dlogits = logits.new_empty(N)
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_loss_and_dlogits",
-        (logits.contiguous(), target.contiguous(), dlogits, loss),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits, None, None, None, None)
-
-
-def _mean_loss_and_dtarget(logits, target, alpha, gamma, reduction):
-    N = logits.shape[0]
-    dtarget = logits.new_empty(N)
-    loss = logits.new_empty(())
-    _done = _run(
-        "mean_loss_and_dtarget",
-        (logits.contiguous(), target.contiguous(), dtarget, loss),
-        (N, alpha, gamma),
-    )
-    if not _done:
-        return None
-    return (loss, None, dtarget, None, None, None)
-
-
-def _forward(logits, target, alpha, gamma, reduction) -> FocalForward:
-    if not _usable(logits, target):
-        return _of._forward(logits, target, alpha, gamma, reduction)
-    if reduction == "none":
-        _found = _none_forward(logits, target, alpha, gamma)
-        if _found is not None:
-            loss, logits, target, alpha, gamma = _found
-            return FocalForward(loss, logits, target, alpha, gamma, reduction)
-    if reduction == "sum":
-        _found = _sum_forward(logits, target, alpha, gamma)
-        if _found is not None:
-            loss, logits, target, alpha, gamma = _found
-            return FocalForward(loss, logits, target, alpha, gamma, reduction)
-    if reduction == "mean":
-        _found = _mean_forward(logits, target, alpha, gamma)
-        if _found is not None:
-            loss, logits, target, alpha, gamma = _found
-            return FocalForward(loss, logits, target, alpha, gamma, reduction)
-    return _of._forward(logits, target, alpha, gamma, reduction)
-
-
-def _backward(dloss, logits, target, alpha, gamma, reduction, needs) -> FocalGradients:
-    if not _usable(dloss, logits, target):
-        return _of._backward(dloss, logits, target, alpha, gamma, reduction, needs)
-    if reduction == "none":
-        _found = _none_backward(dloss, logits, target, alpha, gamma, needs)
-        if _found is not None:
-            dlogits, dtarget = _found
-            return FocalGradients(dlogits, dtarget)
-    if reduction == "sum":
-        _found = _sum_backward(dloss, logits, target, alpha, gamma, needs)
-        if _found is not None:
-            dlogits, dtarget = _found
-            return FocalGradients(dlogits, dtarget)
-    if reduction == "mean":
-        _found = _mean_backward(dloss, logits, target, alpha, gamma, needs)
-        if _found is not None:
-            dlogits, dtarget = _found
-            return FocalGradients(dlogits, dtarget)
-    return _of._backward(dloss, logits, target, alpha, gamma, reduction, needs)
-
-
-def _takes_plain(logits, target, alpha, gamma, reduction) -> bool:
-    return False
-
-
-_sum_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, True, False, False, False): _sum_loss_and_dlogits_dtarget,
-        (True, False, False, False, False): _sum_loss_and_dlogits,
-        (False, True, False, False, False): _sum_loss_and_dtarget,
-    },
-    {
-    },
+table.add("none forward", "none_forward(logits, target; N; alpha, gamma) -> loss: N")
+table.add(
+    "none backward",
+    "none_backward(dloss: N, logits, target; N; alpha, gamma) -> dlogits, dtarget",
+    of="dlogits | dtarget",
 )
-
-
-_mean_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, True, False, False, False): _mean_loss_and_dlogits_dtarget,
-        (True, False, False, False, False): _mean_loss_and_dlogits,
-        (False, True, False, False, False): _mean_loss_and_dtarget,
-    },
-    {
-    },
+table.add(
+    "sum | mean forward",
+    "divisor = 1 | N",
+    "forward(logits, target; N; alpha, divisor, gamma) -> loss",
 )
-
-
-function = _ByReduction(
-    _of.function,
-    {
-        "sum": _sum_function,
-        "mean": _mean_function,
-    },
+table.add(
+    "sum backward",
+    "sum_backward(dloss, logits, target; N; alpha, gamma) -> dlogits, dtarget",
+    of="dlogits | dtarget",
+)
+table.add(
+    "sum loss",
+    "sum_loss(logits, target; N; alpha, gamma) -> loss, dlogits, dtarget",
+    of="dlogits | dtarget",
+)
+table.add(
+    "mean backward",
+    "mean_backward(dloss, logits, target; N; alpha, gamma) -> dlogits, dtarget",
+    of="dlogits | dtarget",
+)
+table.add(
+    "mean loss",
+    "mean_loss(logits, target; N; alpha, gamma) -> dlogits, dtarget, loss",
+    of="dlogits | dtarget",
 )

@@ -2,81 +2,19 @@
 # source sha256: 08bfd8f5515a6ea4c0b2f3ee86e1978b9c701ef568ed8b722ad7a906f2e3e139
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GEGLU: kernels, from geglu.cpp, in the place of lines of torch.
-
-Each function is that of ``geglu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""GEGLU on kernels, from geglu.cpp. How a table is read stands in _table.py."""
 
 from .. import geglu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "561a6ac500ecf3bb34a7d8be12cdd76ea794c92379f677b7bfc2d2aabe36021e",
-    ("_forward", "_backward"),
+    __file__,
+    "daccc94ecba625e41f7f09f495a2c72734af65ab1b8114af540b098302d6f74c",
+    """
+    gate, x, y, dy, dgate, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 1, 0),
-    "backward_of_dgate": (4, 1, 0),
-    "backward_of_dx": (4, 1, 0),
-    "backward": (5, 1, 0),
-}).run
-GEGLUForward = _module.GEGLUForward
-GEGLUGradients = _module.GEGLUGradients
-
-
-def _forward(gate, x) -> GEGLUForward:
-    if not _usable(gate, x):
-        return _of._forward(gate, x)
-    _given = (gate, x)
-    N = gate.shape[0]
-    y = gate.new_empty(N)
-    _done = _run("forward", (gate.contiguous(), x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return GEGLUForward(y, gate, x)
-
-
-def _backward_of_dgate(dy, gate, x, needs):
-    _given = (dy, gate, x, needs)
-    N = dy.shape[0]
-    dgate = dy.new_empty(N)
-    _done = _run(
-        "backward_of_dgate",
-        (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate),
-        (N,),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GEGLUGradients(dgate, None)
-
-
-def _backward_of_dx(dy, gate, x, needs):
-    _given = (dy, gate, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward_of_dx", (dy.contiguous(), gate.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return GEGLUGradients(None, dx)
-
-
-def _backward(dy, gate, x, needs) -> GEGLUGradients:
-    if not _usable(dy, gate, x):
-        return _of._backward(dy, gate, x, needs)
-    if needs.gate and not needs.x:
-        return _backward_of_dgate(dy, gate, x, needs)
-    if not needs.gate and needs.x:
-        return _backward_of_dx(dy, gate, x, needs)
-    if not (needs.gate and needs.x):
-        return _of._backward(dy, gate, x, needs)
-    _given = (dy, gate, x, needs)
-    N = dy.shape[0]
-    dgate = dy.new_empty(N)
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate, dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return GEGLUGradients(dgate, dx)
+table.add("forward", "forward(gate, x; N) -> y")
+table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

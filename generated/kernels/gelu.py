@@ -2,48 +2,19 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELU: kernels, from gelu.cpp, in the place of lines of torch.
-
-Each function is that of ``gelu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""GELU on kernels, from gelu.cpp. How a table is read stands in _table.py."""
 
 from .. import gelu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "28793244e37f0e4f65df5554e3192cbff43d925a507b1aad2401beaec274b708",
-    ("_forward", "_backward"),
+    __file__,
+    "1ed7abc499c231b41de33a80b87c68e76ba82fb818f45158bc44d917f9ad7c63",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-GELUForward = _module.GELUForward
-GELUGradients = _module.GELUGradients
-
-
-def _forward(x) -> GELUForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return GELUForward(y, x)
-
-
-def _backward(dy, x, needs) -> GELUGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, needs)
-    _given = (dy, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return GELUGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, x; N) -> dx")

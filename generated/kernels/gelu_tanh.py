@@ -2,48 +2,19 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELUTanh: kernels, from gelu_tanh.cpp, in the place of lines of torch.
-
-Each function is that of ``gelu_tanh.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""GELUTanh on kernels, from gelu_tanh.cpp. How a table is read stands in _table.py."""
 
 from .. import gelu_tanh as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "8b3990d2575a1bbc7990a967909e2f908898fe3698215f9597133f575ccbf8bc",
-    ("_forward", "_backward"),
+    __file__,
+    "128df44e888f6d6c48b1956149df1c7ad6f8f712e29050b51a9e683cc78832ad",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-GELUTanhForward = _module.GELUTanhForward
-GELUTanhGradients = _module.GELUTanhGradients
-
-
-def _forward(x) -> GELUTanhForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return GELUTanhForward(y, x)
-
-
-def _backward(dy, x, needs) -> GELUTanhGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, needs)
-    _given = (dy, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return GELUTanhGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, x; N) -> dx")

@@ -2,308 +2,53 @@
 # source sha256: 19f037ae0b465936fdb745004299af54b362f2572d80a70a28118b81325dac98
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GroupNorm: kernels, from group_norm.cpp, in the place of lines of torch.
-
-Each function is that of ``group_norm.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""GroupNorm on kernels, from group_norm.cpp. How a table is read stands in _table.py."""
 
 from .. import group_norm as _module
-from . import KeepingLess as _KeepingLess
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+def _K(groups, x):
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
+    return K
+
+
+table = Table(
     _module,
-    "9ba79df2124a64202f98bba2667df0c104c93ba4b6141c7f9669ebde186eee38",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "beb15cdefe4bce968087aa4fc845d09df0576f85f2b47c1787e746a1e6b0ed0e",
+    """
+    x, y, dy, dx: N C S
+    gain = 1, bias = 0, dbias, dgain: C
+    inv_std, mean: N groups 1 1
+    xhat: N groups K S
+    sum_2: N groups
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (6, 4, 1),
-    "backward": (7, 4, 0),
-    "lean_forward": (7, 4, 1),
-    "lean_backward_of_dx": (7, 4, 0),
-    "lean_backward_of_dgain": (7, 4, 0),
-    "lean_backward_of_dbias": (7, 4, 0),
-    "lean_backward_of_dgain_dbias": (8, 4, 0),
-    "lean_backward": (9, 4, 0),
-    "plain_lean_forward": (5, 4, 1),
-    "plain_lean_backward": (6, 4, 0),
-}).run
-GroupNormForward = _module.GroupNormForward
-GroupNormGradients = _module.GroupNormGradients
-
-
-def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
-    if not _usable(x, gain, bias):
-        return _of._forward(x, gain, bias, groups, eps)
-    _given = (x, gain, bias, groups, eps)
-    C = x.shape[1]
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    N = x.shape[0]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    inv_std = x.new_empty(N, groups, 1, 1)
-    xhat = x.new_empty(N, groups, K, S)
-    y = x.new_empty(N, C, S)
-    _done = _run(
-        "forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
-        (K, N, S, groups, eps),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return GroupNormForward(y, gain, inv_std, xhat)
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
-    if not _usable(dy, gain, inv_std, xhat):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs.x and needs.gain and needs.bias):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    _given = (dy, gain, inv_std, xhat, needs)
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C, S)
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            xhat.contiguous(),
-            dbias, dx, dgain,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GroupNormGradients(dx, dgain, dbias)
-
-
-def _lean_forward(x, gain, bias, groups, eps):
-    C = x.shape[1]
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    N = x.shape[0]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    mean = x.new_empty(N, groups, 1, 1)
-    sum_2 = x.new_empty(N, groups)
-    inv_std = x.new_empty(N, groups, 1, 1)
-    y = x.new_empty(N, C, S)
-    _done = _run(
-        "lean_forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
-        (K, N, S, groups, eps),
-    )
-    if not _done:
-        return None
-    return (y, (gain, inv_std, mean, sum_2, x), ())
-
-
-def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2_, x, needs):
-    groups = inv_std.shape[1]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    K = C // max(groups, 1)
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "lean_backward_of_dx",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return None
-    return (dx, None, None, None, None)
-
-
-def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs):
-    groups = inv_std.shape[1]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    K = C // max(groups, 1)
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dgain,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return None
-    return (None, dgain if needs[1] else None, None, None, None)
-
-
-def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
-    groups = inv_std.shape[1]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    K = C // max(groups, 1)
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dbias,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return None
-    return (None, None, dbias if needs[2] else None, None, None)
-
-
-def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
-    groups = inv_std.shape[1]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    K = C // max(groups, 1)
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dbias, dgain,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return None
-    return (None, dgain if needs[1] else None, dbias if needs[2] else None, None, None)
-
-
-def _lean_backward(dy, gain, inv_std, mean, sum_2_, x, needs):
-    if needs[0] and not needs[1] and not needs[2]:
-        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2_, x, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs)
-    groups = inv_std.shape[1]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    K = C // max(groups, 1)
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C, S)
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "lean_backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dbias, dx, dgain,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return None
-    return (dx, dgain if needs[1] else None, dbias if needs[2] else None, None, None)
-
-
-def _plain_lean_forward(x, gain, bias, groups, eps):
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    C = x.shape[1]
-    N = x.shape[0]
-    mean = x.new_empty(N, groups, 1, 1)
-    sum_2 = x.new_empty(N, groups)
-    inv_std = x.new_empty(N, groups, 1, 1)
-    y = x.new_empty(N, C, S)
-    _done = _run(
-        "plain_lean_forward",
-        (x.contiguous(), mean, sum_2, inv_std, y),
-        (K, N, S, groups, eps),
-    )
-    if not _done:
-        return None
-    return (y, (inv_std, mean, sum_2, x), ())
-
-
-def _plain_lean_backward(dy, inv_std, mean, sum_2_, x, needs):
-    groups = inv_std.shape[1]
-    S = dy.shape[2]
-    C = dy.shape[1]
-    K = C // max(groups, 1)
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C, S)
-    _done = _run(
-        "plain_lean_backward",
-        (
-            dy.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (K, N, S, groups),
-    )
-    if not _done:
-        return None
-    return (dx, None, None, None, None)
-
-
-def _takes_plain(x, gain, bias, groups, eps) -> bool:
-    return gain is None and bias is None
-
-
-function = _KeepingLess(
-    _of.function,
-    _takes_plain,
-    (_lean_forward, _lean_backward),
-    (_plain_lean_forward, _plain_lean_backward),
+table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
+table.add("backward", "backward(dy, gain, inv_std, xhat; K, N, S, groups) -> dbias, dx, dgain")
+table.add(
+    "lean forward",
+    ("K", _K),
+    "lean_forward(bias, gain, x; K, N, S, groups; eps) -> mean, sum_2, inv_std, y",
+)
+table.add(
+    "lean backward",
+    ("K", lambda C, groups: C // max(groups, 1)),
+    "lean_backward(dy, gain, inv_std, mean, sum_2, x; K, N, S, groups) -> dbias, dx, dgain",
+    of="dx | dgain | dbias | dgain dbias",
+    saved="gain, inv_std, mean, sum_2, x",
+)
+table.add(
+    "plain lean forward",
+    ("K", _K),
+    "plain_lean_forward(x; K, N, S, groups; eps) -> mean, sum_2, inv_std, y",
+)
+table.add(
+    "plain lean backward",
+    ("K", lambda C, groups: C // max(groups, 1)),
+    "plain_lean_backward(dy, inv_std, mean, sum_2, x; K, N, S, groups) -> dx",
+    saved="inv_std, mean, sum_2, x",
 )

@@ -2,291 +2,75 @@
 # source sha256: 37a19effc735ca01e752e2166b5550cf0f5fe8bcca71070aa2b99f2b5a08f867
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GRUCell: kernels, from gru_cell.cpp, in the place of lines of torch.
-
-Each function is that of ``gru_cell.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""GRUCell on kernels, from gru_cell.cpp. How a table is read stands in _table.py."""
 
 from .. import gru_cell as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "8d401850075bac94e82a1fe88c631cdc771ffc13c57545ea5b9813e32bdc1e2e",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    __file__,
+    "bbac3a6a43f501f070d528887de72add1cde8226d3f96df620a93b7e56ec8e60",
+    """
+    x: N K
+    h, proposed, reset, update, candidate, y, dy, dh: N H
+    weight_ih: P K
+    weight_hh: P H
+    bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
+    dfrom_state_term, dfrom_input_term, dweight_hh_right, dx_right, dweight_ih_right: N P
+    product_1_right: N P
+    Gate = 3
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (10, 3, 0),
-    "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh": (10, 3, 0),
-    "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2": (4, 2, 0),
-    "backward": (10, 3, 0),
-    "backward_2": (4, 2, 0),
-    "plain_forward": (8, 3, 0),
-    "plain_backward_of_dh_dweight_ih_dweight_hh": (9, 3, 0),
-    "plain_backward_of_dh_dweight_ih_dweight_hh_2": (4, 2, 0),
-    "plain_backward": (10, 3, 0),
-    "plain_backward_2": (4, 2, 0),
-}).run
-GRUCellForward = _module.GRUCellForward
-GRUCellGradients = _module.GRUCellGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
-    if not _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        return _of._forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    _given = (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    Gate = 3
-    H = h.shape[1]
-    P = weight_ih.shape[0]
-    N = x.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(P)
-    product_1 = x @ weight_ih.mT
-    product_2 = h @ weight_hh.mT
-    proposed = x.new_empty(N, H)
-    reset = x.new_empty(N, H)
-    update = x.new_empty(N, H)
-    candidate = x.new_empty(N, H)
-    y = x.new_empty(N, H)
-    _done = _run(
-        "forward",
-        (
-            bias_hh.contiguous(),
-            bias_ih.contiguous(),
-            h.contiguous(),
-            product_1.contiguous(),
-            product_2.contiguous(),
-            proposed, reset, update, candidate, y,
-        ),
-        (Gate, H, N),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return GRUCellForward(y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
-
-
-def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-):
-    _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    P = weight_ih.shape[0]
-    dfrom_state_term = dy.new_empty(N, P)
-    dbias_hh = dy.new_empty(P)
-    dfrom_input_term = dy.new_empty(N, P)
-    dbias_ih = dy.new_empty(P)
-    _done = _run(
-        "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh",
-        (
-            candidate.contiguous(),
-            dy.contiguous(),
-            h.contiguous(),
-            proposed.contiguous(),
-            reset.contiguous(),
-            update.contiguous(),
-            dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih,
-        ),
-        (Gate, H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dweight_hh = dfrom_state_term.mT @ h
-    dweight_ih = dfrom_input_term.mT @ x
-    product_1 = dfrom_state_term @ weight_hh
-    dh = dy.new_empty(N, H)
-    _done = _run(
-        "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh_2",
-        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
-        (H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GRUCellGradients(None, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-@_runtime.uncast
-def _backward(
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-) -> GRUCellGradients:
-    if not _usable(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate):
-        return _of._backward(
-            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-        )
-    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh:
-        return _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-        )
-    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh):
-        return _of._backward(
-            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-        )
-    _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    P = weight_ih.shape[0]
-    dfrom_state_term = dy.new_empty(N, P)
-    dbias_hh = dy.new_empty(P)
-    dfrom_input_term = dy.new_empty(N, P)
-    dbias_ih = dy.new_empty(P)
-    _done = _run(
-        "backward",
-        (
-            candidate.contiguous(),
-            dy.contiguous(),
-            h.contiguous(),
-            proposed.contiguous(),
-            reset.contiguous(),
-            update.contiguous(),
-            dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih,
-        ),
-        (Gate, H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dweight_hh = dfrom_state_term.mT @ h
-    dx = dfrom_input_term @ weight_ih
-    dweight_ih = dfrom_input_term.mT @ x
-    product_1 = dfrom_state_term @ weight_hh
-    dh = dy.new_empty(N, H)
-    _done = _run(
-        "backward_2",
-        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
-        (H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-@_runtime.uncast
-def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
-    if not _usable(x, h, weight_ih, weight_hh):
-        return _of._plain_forward(x, h, weight_ih, weight_hh)
-    _given = (x, h, weight_ih, weight_hh)
-    Gate = 3
-    H = h.shape[1]
-    N = x.shape[0]
-    product_1 = x @ weight_ih.mT
-    product_2 = h @ weight_hh.mT
-    proposed = x.new_empty(N, H)
-    reset = x.new_empty(N, H)
-    update = x.new_empty(N, H)
-    candidate = x.new_empty(N, H)
-    y = x.new_empty(N, H)
-    _done = _run(
-        "plain_forward",
-        (
-            h.contiguous(),
-            product_1.contiguous(),
-            product_2.contiguous(),
-            proposed, reset, update, candidate, y,
-        ),
-        (Gate, H, N),
-    )
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
-
-
-def _plain_backward_of_dh_dweight_ih_dweight_hh(
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-):
-    _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    P = weight_ih.shape[0]
-    dweight_hh_right = dy.new_empty(N, P)
-    dweight_ih_right = dy.new_empty(N, P)
-    product_1_right = dy.new_empty(N, P)
-    _done = _run(
-        "plain_backward_of_dh_dweight_ih_dweight_hh",
-        (
-            candidate.contiguous(),
-            dy.contiguous(),
-            h.contiguous(),
-            proposed.contiguous(),
-            reset.contiguous(),
-            update.contiguous(),
-            dweight_hh_right, dweight_ih_right, product_1_right,
-        ),
-        (Gate, H, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dweight_hh = dweight_hh_right.mT @ h
-    dweight_ih = dweight_ih_right.mT @ x
-    product_1 = product_1_right @ weight_hh
-    dh = dy.new_empty(N, H)
-    _done = _run(
-        "plain_backward_of_dh_dweight_ih_dweight_hh_2",
-        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
-        (H, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (None, dh, dweight_ih, dweight_hh)
-
-
-@_runtime.uncast
-def _plain_backward(
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-) -> tuple:
-    if not _usable(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate):
-        return _of._plain_backward(
-            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-        )
-    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh:
-        return _plain_backward_of_dh_dweight_ih_dweight_hh(
-            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-        )
-    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh):
-        return _of._plain_backward(
-            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-        )
-    _given = (dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs)
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    P = weight_ih.shape[0]
-    dweight_hh_right = dy.new_empty(N, P)
-    dx_right = dy.new_empty(N, P)
-    dweight_ih_right = dy.new_empty(N, P)
-    product_1_right = dy.new_empty(N, P)
-    _done = _run(
-        "plain_backward",
-        (
-            candidate.contiguous(),
-            dy.contiguous(),
-            h.contiguous(),
-            proposed.contiguous(),
-            reset.contiguous(),
-            update.contiguous(),
-            dweight_hh_right, dx_right, dweight_ih_right, product_1_right,
-        ),
-        (Gate, H, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dweight_hh = dweight_hh_right.mT @ h
-    dx = dx_right @ weight_ih
-    dweight_ih = dweight_ih_right.mT @ x
-    product_1 = product_1_right @ weight_hh
-    dh = dy.new_empty(N, H)
-    _done = _run(
-        "plain_backward_2",
-        (dy.contiguous(), product_1.contiguous(), update.contiguous(), dh),
-        (H, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dx, dh, dweight_ih, dweight_hh)
+table.add(
+    "forward",
+    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
+    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
+    "forward(bias_hh, bias_ih, h, product_1, product_2; Gate, H, N) -> proposed, reset, update, "
+    "candidate, y",
+)
+table.add(
+    "backward",
+    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_term, "
+    "dbias_hh, dfrom_input_term, dbias_ih",
+    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
+    ("dx", lambda dfrom_input_term, weight_ih: dfrom_input_term @ weight_ih),
+    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
+    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
+    "backward_2(dy, product_1, update; H, N) -> dh",
+)
+table.add(
+    "backward of dh dweight_ih dweight_hh dbias_ih dbias_hh",
+    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_term, "
+    "dbias_hh, dfrom_input_term, dbias_ih",
+    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
+    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
+    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
+    "backward_2(dy, product_1, update; H, N) -> dh",
+)
+table.add(
+    "plain forward",
+    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
+    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
+    "plain_forward(h, product_1, product_2; Gate, H, N) -> proposed, reset, update, candidate, y",
+)
+table.add(
+    "plain backward",
+    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dweight_hh_right, "
+    "dx_right, dweight_ih_right, product_1_right",
+    ("dweight_hh", lambda h, dweight_hh_right: dweight_hh_right.mT @ h),
+    ("dx", lambda dx_right, weight_ih: dx_right @ weight_ih),
+    ("dweight_ih", lambda x, dweight_ih_right: dweight_ih_right.mT @ x),
+    ("product_1", lambda product_1_right, weight_hh: product_1_right @ weight_hh),
+    "backward_2(dy, product_1, update; H, N) -> dh",
+)
+table.add(
+    "plain backward of dh dweight_ih dweight_hh",
+    "plain_backward_of_dh_dweight_ih_dweight_hh(candidate, dy, h, proposed, reset, update; Gate, "
+    "H, N) -> dweight_hh_right, dweight_ih_right, product_1_right",
+    ("dweight_hh", lambda h, dweight_hh_right: dweight_hh_right.mT @ h),
+    ("dweight_ih", lambda x, dweight_ih_right: dweight_ih_right.mT @ x),
+    ("product_1", lambda product_1_right, weight_hh: product_1_right @ weight_hh),
+    "backward_2(dy, product_1, update; H, N) -> dh",
+)

@@ -25,44 +25,9 @@ static int none_backward(
 EXPORTED(none_backward)
 
 template <class Real>
-static int sum_forward(const Real* target, const Real* x, Real* loss, int64_t N, int threads) {
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            return larger(Real(1) - target[n] * x[n], Real(0));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real>
-static int sum_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+static int forward(
+    const Real* target, const Real* x, Real* loss, int64_t N, double divisor, int threads
 ) {
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss_2 * target[n]);
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real>
-static int sum_loss_and_dx(
-    const Real* target, const Real* x, Real* loss, Real* dx, int64_t N, int threads
-) {
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), target[n]);
-            return larger(Real(1) - target[n] * x[n], Real(0));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss_and_dx)
-
-template <class Real>
-static int mean_forward(const Real* target, const Real* x, Real* loss, int64_t N, int threads) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
@@ -70,37 +35,40 @@ static int mean_forward(const Real* target, const Real* x, Real* loss, int64_t N
             return larger(Real(1) - target[n] * x[n], Real(0));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_forward)
+EXPORTED(forward)
 
 template <class Real>
-static int mean_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double divisor,
+    int threads
 ) {
-    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
-        dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss_over_N * target[n]);
+        dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss_over_divisor
+                * target[n]);
     });
     return DONE;
 }
-EXPORTED(mean_backward)
+EXPORTED(backward)
 
 template <class Real>
-static int mean_loss_and_dx(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, int threads
+static int loss(
+    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_N = 1.0 / double(N);
+    const Real one_over_divisor = 1.0 / divisor;
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), one_over_N * target[n]);
+            dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), one_over_divisor
+                    * target[n]);
             return larger(Real(1) - target[n] * x[n], Real(0));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_loss_and_dx)
+EXPORTED(loss)

@@ -2,195 +2,27 @@
 # source sha256: e8dc982ddea727f961d058902afa19748ce7864cecf9f2e4c7f0da31f1eb4871
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Hinge: kernels, from hinge.cpp, in the place of lines of torch.
-
-Each function is that of ``hinge.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Hinge on kernels, from hinge.cpp. How a table is read stands in _table.py."""
 
 from .. import hinge as _module
-from . import AtOnce as _AtOnce
-from . import ByReduction as _ByReduction
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "c5c6c67ff2baddaa30fe0b51d9095d1531a543944f3ec515cebdc1f90c9ae618",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "98a409e88f3a45c99894b9fa6fcf9700f6cd3756cdf1cae4a16095346800b151",
+    """
+    x, target, dloss, dx: N
+    loss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "none_forward": (3, 1, 0),
-    "none_backward": (4, 1, 0),
-    "sum_forward": (3, 1, 0),
-    "sum_backward": (4, 1, 0),
-    "sum_loss_and_dx": (4, 1, 0),
-    "mean_forward": (3, 1, 0),
-    "mean_backward": (4, 1, 0),
-    "mean_loss_and_dx": (4, 1, 0),
-}).run
-HingeForward = _module.HingeForward
-HingeGradients = _module.HingeGradients
-
-
-def _none_forward(x, target) -> tuple:
-    N = x.shape[0]
-    losses = x.new_empty(N)
-    _done = _run("none_forward", (target.contiguous(), x.contiguous(), losses), (N,))
-    if not _done:
-        return None
-    return (losses, x, target)
-
-
-def _none_backward(dloss, x, target, needs) -> tuple:
-    N = dloss.shape[0]
-    dx = dloss.new_empty(N)
-    _done = _run(
-        "none_backward",
-        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
-        (N,),
-    )
-    if not _done:
-        return None
-    return (dx,)
-
-
-def _sum_forward(x, target) -> tuple:
-    N = x.shape[0]
-    loss = x.new_empty(())
-    _done = _run("sum_forward", (target.contiguous(), x.contiguous(), loss), (N,))
-    if not _done:
-        return None
-    return (loss, x, target)
-
-
-def _sum_backward(dloss, x, target, needs) -> tuple:
-    N = x.shape[0]
-    dx = dloss.new_empty(N)
-    _done = _run(
-        "sum_backward",
-        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
-        (N,),
-    )
-    if not _done:
-        return None
-    return (dx,)
-
-
-def _sum_loss_and_dx(x, target, reduction):
-    N = x.shape[0]
-    loss = x.new_empty(())
-    dx = x.new_empty(N)
-    _done = _run("sum_loss_and_dx", (target.contiguous(), x.contiguous(), loss, dx), (N,))
-    if not _done:
-        return None
-    return (loss, dx, None, None)
-
-
-def _mean_forward(x, target) -> tuple:
-    N = x.shape[0]
-    loss = x.new_empty(())
-    _done = _run("mean_forward", (target.contiguous(), x.contiguous(), loss), (N,))
-    if not _done:
-        return None
-    return (loss, x, target)
-
-
-def _mean_backward(dloss, x, target, needs) -> tuple:
-    N = x.shape[0]
-    dx = dloss.new_empty(N)
-    _done = _run(
-        "mean_backward",
-        (dloss.contiguous(), target.contiguous(), x.contiguous(), dx),
-        (N,),
-    )
-    if not _done:
-        return None
-    return (dx,)
-
-
-def _mean_loss_and_dx(x, target, reduction):
-    N = x.shape[0]
-    dx = x.new_empty(N)
-    loss = x.new_empty(())
-    _done = _run("mean_loss_and_dx", (target.contiguous(), x.contiguous(), dx, loss), (N,))
-    if not _done:
-        return None
-    return (loss, dx, None, None)
-
-
-def _forward(x, target, reduction) -> HingeForward:
-    if not _usable(x, target):
-        return _of._forward(x, target, reduction)
-    if reduction == "none":
-        _found = _none_forward(x, target)
-        if _found is not None:
-            loss, x, target = _found
-            return HingeForward(loss, x, target, reduction)
-    if reduction == "sum":
-        _found = _sum_forward(x, target)
-        if _found is not None:
-            loss, x, target = _found
-            return HingeForward(loss, x, target, reduction)
-    if reduction == "mean":
-        _found = _mean_forward(x, target)
-        if _found is not None:
-            loss, x, target = _found
-            return HingeForward(loss, x, target, reduction)
-    return _of._forward(x, target, reduction)
-
-
-def _backward(dloss, x, target, reduction, needs) -> HingeGradients:
-    if not _usable(dloss, x, target):
-        return _of._backward(dloss, x, target, reduction, needs)
-    if reduction == "none":
-        _found = _none_backward(dloss, x, target, needs)
-        if _found is not None:
-            dx, = _found
-            return HingeGradients(dx)
-    if reduction == "sum":
-        _found = _sum_backward(dloss, x, target, needs)
-        if _found is not None:
-            dx, = _found
-            return HingeGradients(dx)
-    if reduction == "mean":
-        _found = _mean_backward(dloss, x, target, needs)
-        if _found is not None:
-            dx, = _found
-            return HingeGradients(dx)
-    return _of._backward(dloss, x, target, reduction, needs)
-
-
-def _takes_plain(x, target, reduction) -> bool:
-    return False
-
-
-_sum_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False): _sum_loss_and_dx,
-    },
-    {
-    },
+table.add("none forward", "none_forward(target, x; N) -> loss: N")
+table.add("none backward", "none_backward(dloss, target, x; N) -> dx")
+table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")
+table.add(
+    "sum | mean backward",
+    "divisor = 1 | N",
+    "backward(dloss: one number, target, x; N; divisor) -> dx",
 )
-
-
-_mean_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False): _mean_loss_and_dx,
-    },
-    {
-    },
-)
-
-
-function = _ByReduction(
-    _of.function,
-    {
-        "sum": _sum_function,
-        "mean": _mean_function,
-    },
-)
+table.add("sum | mean loss", "divisor = 1 | N", "loss(target, x; N; divisor) -> dx, loss")

@@ -32,63 +32,13 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dx, none_backward, true, false)
+PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int sum_forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double delta, int threads
-) {
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            return smaller(absolute(x[n] - target[n]), Real(delta)) * (absolute(x[n] - target[n])
-                    - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double delta, int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const Real minus_delta = -delta;
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss_2 * smaller(larger(x[n] - target[n], minus_delta), Real(delta));
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_loss_and_dx_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dx, Real* dtarget, int64_t N, double delta,
+static int forward(
+    const Real* target, const Real* x, Real* loss, int64_t N, double delta, double divisor,
     int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const Real minus_delta = -delta;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = smaller(larger(x[n] - target[n], minus_delta), Real(delta));
-            dx[n] = dx_now;
-            if constexpr (want_dtarget) dtarget[n] = -dx_now;
-            return smaller(absolute(x[n] - target[n]), Real(delta)) * (absolute(x[n] - target[n])
-                    - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss_and_dx_dtarget)
-
-template <class Real>
-static int mean_forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double delta, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -98,43 +48,45 @@ static int mean_forward(
                     - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_backward(
+static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double delta, int threads
+    double delta, double divisor, int threads
 ) {
     Scratch scratch;
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const Real minus_delta = -delta;
-    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss_over_N * smaller(larger(x[n] - target[n], minus_delta),
+        const Real dx_now = dloss_over_divisor * smaller(larger(x[n] - target[n], minus_delta),
                 Real(delta));
         dx[n] = dx_now;
         if constexpr (want_dtarget) dtarget[n] = -dx_now;
     });
     return DONE;
 }
-EXPORTED(mean_backward)
+EXPORTED(backward)
+PART(backward_of_dx, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_loss_and_dx_dtarget(
+static int loss(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t N, double delta,
-    int threads
+    double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const Real one_over_N = 1.0 / double(N);
+    const Real one_over_divisor = 1.0 / divisor;
     const Real minus_delta = -delta;
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = one_over_N * smaller(larger(x[n] - target[n], minus_delta),
+            const Real dx_now = one_over_divisor * smaller(larger(x[n] - target[n], minus_delta),
                     Real(delta));
             dx[n] = dx_now;
             if constexpr (want_dtarget) dtarget[n] = -dx_now;
@@ -142,99 +94,9 @@ static int mean_loss_and_dx_dtarget(
                     - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_loss_and_dx_dtarget)
-
-template <class Real>
-static int none_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double delta,
-    int threads
-) {
-    return none_backward<Real, true, false>(dloss, target, x, dx, nullptr, N, delta, threads);
-}
-EXPORTED(none_backward_of_dx)
-
-template <class Real>
-static int none_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, double delta,
-    int threads
-) {
-    return none_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, delta, threads);
-}
-EXPORTED(none_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double delta,
-    int threads
-) {
-    return sum_backward<Real, true, false>(dloss, target, x, dx, nullptr, N, delta, threads);
-}
-EXPORTED(sum_backward_of_dx)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, double delta,
-    int threads
-) {
-    return sum_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, delta, threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dx(
-    const Real* target, const Real* x, Real* loss, Real* dx, int64_t N, double delta, int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, true, false>(target, x, loss, dx, nullptr, N, delta,
-            threads);
-}
-EXPORTED(sum_loss_and_dx)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dtarget, int64_t N, double delta,
-    int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, false, true>(target, x, loss, nullptr, dtarget, N, delta,
-            threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double delta,
-    int threads
-) {
-    return mean_backward<Real, true, false>(dloss, target, x, dx, nullptr, N, delta, threads);
-}
-EXPORTED(mean_backward_of_dx)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, double delta,
-    int threads
-) {
-    return mean_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, delta, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dx(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, double delta, int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, true, false>(target, x, dx, nullptr, loss, N, delta,
-            threads);
-}
-EXPORTED(mean_loss_and_dx)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t N, double delta,
-    int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, false, true>(target, x, nullptr, dtarget, loss, N, delta,
-            threads);
-}
-EXPORTED(mean_loss_and_dtarget)
+EXPORTED(loss)
+PART(loss_of_dx, loss, true, false)
+PART(loss_of_dtarget, loss, false, true)

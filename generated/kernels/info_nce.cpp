@@ -63,90 +63,6 @@ static int forward_2(
 EXPORTED(forward_2)
 
 template <class Real>
-static int backward_of_dqueries(
-    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
-    Real* dsimilarity_sum, int64_t N, double temperature, int threads
-) {
-    const auto dloss_over_N = dloss[0] / Real(N);
-    rows(N, N * N, threads, [=](int64_t n) INLINE {
-        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
-        each(N, [=](int64_t m) INLINE {
-            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
-                    / of_all_sum_scaled_n / Real(temperature);
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dqueries)
-
-template <class Real>
-static int backward_of_dqueries_2(
-    const Real* dloss, const Real* key, const Real* product_2, const Real* query,
-    const Real* query_length, const Real* query_norm, Real* dqueries, int64_t D, int64_t N,
-    double temperature, int threads
-) {
-    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_3 = sum(D, [=](int64_t d) INLINE {
-            return (product_2[n * D + d] - dloss_over_N_over_temperature * key[n * D + d])
-                    * query[n * D + d];
-        });
-        const auto query_length_n = query_length[n];
-        const auto sum_3_over_query_norm_n_or_zero = choose(query_norm[n] >= Real(1e-12), sum_3
-                / query_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dqueries[n * D + d] = (product_2[n * D + d] - dloss_over_N_over_temperature
-                    * key[n * D + d]) / query_length_n - sum_3_over_query_norm_n_or_zero
-                    * query[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dqueries_2)
-
-template <class Real>
-static int backward_of_dkeys(
-    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
-    Real* dsimilarity_sum, int64_t N, double temperature, int threads
-) {
-    const auto dloss_over_N = dloss[0] / Real(N);
-    rows(N, N * N, threads, [=](int64_t n) INLINE {
-        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
-        each(N, [=](int64_t m) INLINE {
-            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
-                    / of_all_sum_scaled_n / Real(temperature);
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dkeys)
-
-template <class Real>
-static int backward_of_dkeys_2(
-    const Real* dloss, const Real* key, const Real* key_length, const Real* key_norm,
-    const Real* product_1, const Real* query, Real* dkeys, int64_t D, int64_t N, double temperature,
-    int threads
-) {
-    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_4 = sum(D, [=](int64_t d) INLINE {
-            return (product_1[n * D + d] - dloss_over_N_over_temperature * query[n * D + d])
-                    * key[n * D + d];
-        });
-        const auto key_length_n = key_length[n];
-        const auto sum_4_over_key_norm_n_or_zero = choose(key_norm[n] >= Real(1e-12), sum_4
-                / key_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dkeys[n * D + d] = (product_1[n * D + d] - dloss_over_N_over_temperature
-                    * query[n * D + d]) / key_length_n - sum_4_over_key_norm_n_or_zero
-                    * key[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dkeys_2)
-
-template <class Real>
 static int backward(
     const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
     Real* dsimilarity_sum, int64_t N, double temperature, int threads
@@ -197,3 +113,53 @@ static int backward_2(
     return DONE;
 }
 EXPORTED(backward_2)
+
+template <class Real>
+static int backward_of_dqueries_2(
+    const Real* dloss, const Real* key, const Real* product_2, const Real* query,
+    const Real* query_length, const Real* query_norm, Real* dqueries, int64_t D, int64_t N,
+    double temperature, int threads
+) {
+    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
+    rows(N, D * N, threads, [=](int64_t n) INLINE {
+        const Real sum_3 = sum(D, [=](int64_t d) INLINE {
+            return (product_2[n * D + d] - dloss_over_N_over_temperature * key[n * D + d])
+                    * query[n * D + d];
+        });
+        const auto query_length_n = query_length[n];
+        const auto sum_3_over_query_norm_n_or_zero = choose(query_norm[n] >= Real(1e-12), sum_3
+                / query_norm[n], Real(0));
+        each(D, [=](int64_t d) INLINE {
+            dqueries[n * D + d] = (product_2[n * D + d] - dloss_over_N_over_temperature
+                    * key[n * D + d]) / query_length_n - sum_3_over_query_norm_n_or_zero
+                    * query[n * D + d];
+        });
+    });
+    return DONE;
+}
+EXPORTED(backward_of_dqueries_2)
+
+template <class Real>
+static int backward_of_dkeys_2(
+    const Real* dloss, const Real* key, const Real* key_length, const Real* key_norm,
+    const Real* product_1, const Real* query, Real* dkeys, int64_t D, int64_t N, double temperature,
+    int threads
+) {
+    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
+    rows(N, D * N, threads, [=](int64_t n) INLINE {
+        const Real sum_4 = sum(D, [=](int64_t d) INLINE {
+            return (product_1[n * D + d] - dloss_over_N_over_temperature * query[n * D + d])
+                    * key[n * D + d];
+        });
+        const auto key_length_n = key_length[n];
+        const auto sum_4_over_key_norm_n_or_zero = choose(key_norm[n] >= Real(1e-12), sum_4
+                / key_norm[n], Real(0));
+        each(D, [=](int64_t d) INLINE {
+            dkeys[n * D + d] = (product_1[n * D + d] - dloss_over_N_over_temperature
+                    * query[n * D + d]) / key_length_n - sum_4_over_key_norm_n_or_zero
+                    * key[n * D + d];
+        });
+    });
+    return DONE;
+}
+EXPORTED(backward_of_dkeys_2)

@@ -2,228 +2,54 @@
 # source sha256: 330041373f9320e1a87bc5d637cbd5aa276673dd70f068268cd3595b72f15234
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InfoNCE: kernels, from info_nce.cpp, in the place of lines of torch.
-
-Each function is that of ``info_nce.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""InfoNCE on kernels, from info_nce.cpp. How a table is read stands in _table.py."""
 
 from .. import info_nce as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "64ef9fca03ed018fbe4e2a0bb9a1811426211f74c67fbfe2ebe248b715a831ab",
-    ("_forward", "_backward"),
+    __file__,
+    "dc692b1521a303371b8e2908619fd54395b0918d03a91cf35decc10d3a55aa30",
+    """
+    queries, keys, query, key, dqueries, dkeys: N D
+    query_norm, query_length, key_norm, key_length: N 1
+    sum_4, of_all_sum_scaled: N
+    exp_similarity_shifted, dsimilarity_sum: N N
+    loss, dloss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (9, 2, 0),
-    "forward_2": (5, 1, 1),
-    "backward_of_dqueries": (4, 1, 1),
-    "backward_of_dqueries_2": (7, 2, 1),
-    "backward_of_dkeys": (4, 1, 1),
-    "backward_of_dkeys_2": (7, 2, 1),
-    "backward": (4, 1, 1),
-    "backward_2": (11, 2, 1),
-}).run
-InfoNCEForward = _module.InfoNCEForward
-InfoNCEGradients = _module.InfoNCEGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(queries, keys, temperature) -> InfoNCEForward:
-    if not _usable(queries, keys):
-        return _of._forward(queries, keys, temperature)
-    _given = (queries, keys, temperature)
-    N = queries.shape[0]
-    D = queries.shape[1]
-    query_norm = queries.new_empty(N, 1)
-    query_length = queries.new_empty(N, 1)
-    query = queries.new_empty(N, D)
-    key_norm = queries.new_empty(N, 1)
-    key_length = queries.new_empty(N, 1)
-    key = queries.new_empty(N, D)
-    sum_4 = queries.new_empty(N)
-    _done = _run(
-        "forward",
-        (
-            keys.contiguous(),
-            queries.contiguous(),
-            query_norm, query_length, query, key_norm, key_length, key, sum_4,
-        ),
-        (D, N),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    product_3 = query @ key.mT
-    exp_similarity_shifted = queries.new_empty(N, N)
-    of_all_sum_scaled = queries.new_empty(N)
-    loss = queries.new_empty(())
-    _done = _run(
-        "forward_2",
-        (product_3.contiguous(), sum_4, exp_similarity_shifted, of_all_sum_scaled, loss),
-        (N, temperature),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return InfoNCEForward(
-        loss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature,
-    )
-
-
-def _backward_of_dqueries(
-    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-    of_all_sum_scaled, temperature, needs,
-):
-    _given = (
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature, needs,
-    )
-    N = query_norm.shape[0]
-    D = query.shape[1]
-    dsimilarity_sum = dloss.new_empty(N, N)
-    _done = _run(
-        "backward_of_dqueries",
-        (
-            dloss.contiguous(),
-            exp_similarity_shifted.contiguous(),
-            of_all_sum_scaled.contiguous(),
-            dsimilarity_sum,
-        ),
-        (N, temperature),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    product_2 = dsimilarity_sum @ key
-    dqueries = dloss.new_empty(N, D)
-    _done = _run(
-        "backward_of_dqueries_2",
-        (
-            dloss.contiguous(),
-            key.contiguous(),
-            product_2.contiguous(),
-            query.contiguous(),
-            query_length.contiguous(),
-            query_norm.contiguous(),
-            dqueries,
-        ),
-        (D, N, temperature),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return InfoNCEGradients(dqueries, None)
-
-
-def _backward_of_dkeys(
-    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-    of_all_sum_scaled, temperature, needs,
-):
-    _given = (
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature, needs,
-    )
-    N = query_norm.shape[0]
-    D = query.shape[1]
-    dsimilarity_sum = dloss.new_empty(N, N)
-    _done = _run(
-        "backward_of_dkeys",
-        (
-            dloss.contiguous(),
-            exp_similarity_shifted.contiguous(),
-            of_all_sum_scaled.contiguous(),
-            dsimilarity_sum,
-        ),
-        (N, temperature),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    product_1 = dsimilarity_sum.mT @ query
-    dkeys = dloss.new_empty(N, D)
-    _done = _run(
-        "backward_of_dkeys_2",
-        (
-            dloss.contiguous(),
-            key.contiguous(),
-            key_length.contiguous(),
-            key_norm.contiguous(),
-            product_1.contiguous(),
-            query.contiguous(),
-            dkeys,
-        ),
-        (D, N, temperature),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return InfoNCEGradients(None, dkeys)
-
-
-@_runtime.uncast
-def _backward(
-    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-    of_all_sum_scaled, temperature, needs,
-) -> InfoNCEGradients:
-    if not _usable(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled):
-        return _of._backward(
-            dloss, query_norm, query_length, query, key_norm, key_length, key,
-            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
-        )
-    if needs.queries and not needs.keys:
-        return _backward_of_dqueries(
-            dloss, query_norm, query_length, query, key_norm, key_length, key,
-            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
-        )
-    if not needs.queries and needs.keys:
-        return _backward_of_dkeys(
-            dloss, query_norm, query_length, query, key_norm, key_length, key,
-            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
-        )
-    if not (needs.queries and needs.keys):
-        return _of._backward(
-            dloss, query_norm, query_length, query, key_norm, key_length, key,
-            exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
-        )
-    _given = (
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature, needs,
-    )
-    N = query_norm.shape[0]
-    D = query.shape[1]
-    dsimilarity_sum = dloss.new_empty(N, N)
-    _done = _run(
-        "backward",
-        (
-            dloss.contiguous(),
-            exp_similarity_shifted.contiguous(),
-            of_all_sum_scaled.contiguous(),
-            dsimilarity_sum,
-        ),
-        (N, temperature),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    product_1 = dsimilarity_sum.mT @ query
-    product_2 = dsimilarity_sum @ key
-    dqueries = dloss.new_empty(N, D)
-    dkeys = dloss.new_empty(N, D)
-    _done = _run(
-        "backward_2",
-        (
-            dloss.contiguous(),
-            key.contiguous(),
-            key_length.contiguous(),
-            key_norm.contiguous(),
-            product_1.contiguous(),
-            product_2.contiguous(),
-            query.contiguous(),
-            query_length.contiguous(),
-            query_norm.contiguous(),
-            dqueries, dkeys,
-        ),
-        (D, N, temperature),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return InfoNCEGradients(dqueries, dkeys)
+table.add(
+    "forward",
+    "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "
+    "sum_4",
+    ("product_3", lambda query, key: query @ key.mT),
+    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, of_all_sum_scaled, "
+    "loss",
+)
+table.add(
+    "backward",
+    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
+    "dsimilarity_sum",
+    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
+    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
+    "backward_2(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, "
+    "query_norm; D, N; temperature) -> dqueries, dkeys",
+)
+table.add(
+    "backward of dqueries",
+    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
+    "dsimilarity_sum",
+    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
+    "backward_of_dqueries_2(dloss, key, product_2, query, query_length, query_norm; D, N; "
+    "temperature) -> dqueries",
+)
+table.add(
+    "backward of dkeys",
+    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
+    "dsimilarity_sum",
+    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
+    "backward_of_dkeys_2(dloss, key, key_length, key_norm, product_1, query; D, N; temperature) "
+    "-> dkeys",
+)

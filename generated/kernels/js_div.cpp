@@ -46,9 +46,11 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward)
+PART(backward_of_dp, backward, true, false)
+PART(backward_of_dq, backward, false, true)
 
 template <class Real, bool want_dp = true, bool want_dq = true>
-static int loss_and_dp_dq(
+static int loss(
     const Real* p, const Real* q, Real* dp, Real* dq, Real* loss, int64_t C, int64_t N, int threads
 ) {
     Scratch scratch;
@@ -81,36 +83,6 @@ static int loss_and_dp_dq(
     loss[0] = sum_4[0] / Real(N);
     return DONE;
 }
-EXPORTED(loss_and_dp_dq)
-
-template <class Real>
-static int backward_of_dp(
-    const Real* dloss, const Real* p, const Real* q, Real* dp, int64_t C, int64_t N, int threads
-) {
-    return backward<Real, true, false>(dloss, p, q, dp, nullptr, C, N, threads);
-}
-EXPORTED(backward_of_dp)
-
-template <class Real>
-static int backward_of_dq(
-    const Real* dloss, const Real* p, const Real* q, Real* dq, int64_t C, int64_t N, int threads
-) {
-    return backward<Real, false, true>(dloss, p, q, nullptr, dq, C, N, threads);
-}
-EXPORTED(backward_of_dq)
-
-template <class Real>
-static int loss_and_dp(
-    const Real* p, const Real* q, Real* dp, Real* loss, int64_t C, int64_t N, int threads
-) {
-    return loss_and_dp_dq<Real, true, false>(p, q, dp, nullptr, loss, C, N, threads);
-}
-EXPORTED(loss_and_dp)
-
-template <class Real>
-static int loss_and_dq(
-    const Real* p, const Real* q, Real* dq, Real* loss, int64_t C, int64_t N, int threads
-) {
-    return loss_and_dp_dq<Real, false, true>(p, q, nullptr, dq, loss, C, N, threads);
-}
-EXPORTED(loss_and_dq)
+EXPORTED(loss)
+PART(loss_of_dp, loss, true, false)
+PART(loss_of_dq, loss, false, true)

@@ -2,136 +2,21 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""JSDiv: kernels, from js_div.cpp, in the place of lines of torch.
-
-Each function is that of ``js_div.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""JSDiv on kernels, from js_div.cpp. How a table is read stands in _table.py."""
 
 from .. import js_div as _module
-from . import AtOnce as _AtOnce
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "b6cdb1d97fa655f376f3665f496da779a8bc35ea4936a947f74637f32822868c",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "889b6d7c29df3b2ec54026c2e875766655899a5b049217fa8917bb108f93eb06",
+    """
+    p, q, dp, dq: N C
+    loss, dloss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 2, 0),
-    "backward_of_dp": (4, 2, 0),
-    "backward_of_dq": (4, 2, 0),
-    "backward": (5, 2, 0),
-    "loss_and_dp_dq": (5, 2, 0),
-    "loss_and_dp": (4, 2, 0),
-    "loss_and_dq": (4, 2, 0),
-}).run
-JSDivForward = _module.JSDivForward
-JSDivGradients = _module.JSDivGradients
-
-
-def _forward(p, q) -> JSDivForward:
-    if not _usable(p, q):
-        return _of._forward(p, q)
-    _given = (p, q)
-    N = p.shape[0]
-    C = p.shape[1]
-    loss = p.new_empty(())
-    _done = _run("forward", (p.contiguous(), q.contiguous(), loss), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return JSDivForward(loss, p, q)
-
-
-def _backward_of_dp(dloss, p, q, needs):
-    _given = (dloss, p, q, needs)
-    N = p.shape[0]
-    C = p.shape[1]
-    dp = dloss.new_empty(N, C)
-    _done = _run("backward_of_dp", (dloss.contiguous(), p.contiguous(), q.contiguous(), dp), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return JSDivGradients(dp, None)
-
-
-def _backward_of_dq(dloss, p, q, needs):
-    _given = (dloss, p, q, needs)
-    N = p.shape[0]
-    C = p.shape[1]
-    dq = dloss.new_empty(N, C)
-    _done = _run("backward_of_dq", (dloss.contiguous(), p.contiguous(), q.contiguous(), dq), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return JSDivGradients(None, dq)
-
-
-def _backward(dloss, p, q, needs) -> JSDivGradients:
-    if not _usable(dloss, p, q):
-        return _of._backward(dloss, p, q, needs)
-    if needs.p and not needs.q:
-        return _backward_of_dp(dloss, p, q, needs)
-    if not needs.p and needs.q:
-        return _backward_of_dq(dloss, p, q, needs)
-    if not (needs.p and needs.q):
-        return _of._backward(dloss, p, q, needs)
-    _given = (dloss, p, q, needs)
-    N = p.shape[0]
-    C = p.shape[1]
-    dp = dloss.new_empty(N, C)
-    dq = dloss.new_empty(N, C)
-    _done = _run("backward", (dloss.contiguous(), p.contiguous(), q.contiguous(), dp, dq), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return JSDivGradients(dp, dq)
-
-
-def _loss_and_dp_dq(p, q):
-    N = p.shape[0]
-    C = p.shape[1]
-    dp = p.new_empty(N, C)
-    dq = p.new_empty(N, C)
-    loss = p.new_empty(())
-    _done = _run("loss_and_dp_dq", (p.contiguous(), q.contiguous(), dp, dq, loss), (C, N))
-    if not _done:
-        return None
-    return (loss, dp, dq)
-
-
-def _loss_and_dp(p, q):
-    N = p.shape[0]
-    C = p.shape[1]
-    dp = p.new_empty(N, C)
-    loss = p.new_empty(())
-    _done = _run("loss_and_dp", (p.contiguous(), q.contiguous(), dp, loss), (C, N))
-    if not _done:
-        return None
-    return (loss, dp, None)
-
-
-def _loss_and_dq(p, q):
-    N = p.shape[0]
-    C = p.shape[1]
-    dq = p.new_empty(N, C)
-    loss = p.new_empty(())
-    _done = _run("loss_and_dq", (p.contiguous(), q.contiguous(), dq, loss), (C, N))
-    if not _done:
-        return None
-    return (loss, None, dq)
-
-
-def _takes_plain(p, q) -> bool:
-    return False
-
-
-function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, True): _loss_and_dp_dq,
-        (True, False): _loss_and_dp,
-        (False, True): _loss_and_dq,
-    },
-    {
-    },
-)
+table.add("forward", "forward(p, q; C, N) -> loss")
+table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
+table.add("loss", "loss(p, q; C, N) -> dp, dq, loss", of="dp | dq")

@@ -57,109 +57,12 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dx, none_backward, true, false)
+PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int sum_forward_without_D(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
-) {
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t b) INLINE {
-            return choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) * target[b])
-                    - target[b] * x[b];
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-
-template <class Real>
-static int sum_forward(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
-) {
-    if (D == 1) return sum_forward_without_D<Real>(target, x, loss, B, D, threads);
-    rows(B, B * D, threads, [=](int64_t b, double* loss) INLINE {
-        loss[0] += sum(D, [=](int64_t d) INLINE {
-            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_backward_without_D(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
-) {
-    const auto dloss_2 = dloss[0];
-    entries(B, threads, [=](int64_t b) INLINE {
-        if constexpr (want_dx) dx[b] = -(dloss_2 * target[b]);
-        if constexpr (want_dtarget) dtarget[b] = dloss_2 * (choose(absolute(target[b]) <= Real(0),
-                Real(0), log(target[b]) + Real(1)) - x[b]);
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
-) {
-    if (D == 1) return sum_backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x, dx,
-            dtarget, B, D, threads);
-    const auto dloss_2 = dloss[0];
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        if constexpr (want_dx) dx[b * D + d] = -(dloss_2 * target[b * D + d]);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_2
-                * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                + Real(1)) - x[b * D + d]);
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_loss_and_dx_dtarget_without_D(
-    const Real* target, const Real* x, Real* loss, Real* dx, Real* dtarget, int64_t B, int64_t D,
-    int threads
-) {
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t b) INLINE {
-            const auto log_target_b = log(target[b]);
-            if constexpr (want_dx) dx[b] = -target[b];
-            if constexpr (want_dtarget) dtarget[b] = choose(absolute(target[b]) <= Real(0), Real(0),
-                    log_target_b + Real(1)) - x[b];
-            return choose(absolute(target[b]) <= Real(0), Real(0), log_target_b * target[b])
-                    - target[b] * x[b];
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_loss_and_dx_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dx, Real* dtarget, int64_t B, int64_t D,
-    int threads
-) {
-    if (D == 1) return sum_loss_and_dx_dtarget_without_D<Real, want_dx, want_dtarget>(target, x,
-            loss, dx, dtarget, B, D, threads);
-    rows(B, B * D, threads, [=](int64_t b, double* loss) INLINE {
-        loss[0] += sum(D, [=](int64_t d) INLINE {
-            const auto log_target_bd = log(target[b * D + d]);
-            if constexpr (want_dx) dx[b * D + d] = -target[b * D + d];
-            if constexpr (want_dtarget) dtarget[b * D + d] = choose(absolute(target[b * D + d]) <= Real(0),
-                    Real(0), log_target_bd + Real(1)) - x[b * D + d];
-            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
-                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss_and_dx_dtarget)
-
-template <class Real>
-static int batchmean_forward_without_D(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
+static int forward_without_D(
+    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -169,15 +72,15 @@ static int batchmean_forward_without_D(
                     - target[b] * x[b];
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int batchmean_forward(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
+static int forward(
+    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, double divisor, int threads
 ) {
-    if (D == 1) return batchmean_forward_without_D<Real>(target, x, loss, B, D, threads);
+    if (D == 1) return forward_without_D<Real>(target, x, loss, B, D, divisor, threads);
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
@@ -186,20 +89,20 @@ static int batchmean_forward(
                     * target[b * D + d]) - target[b * D + d] * x[b * D + d];
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(batchmean_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int batchmean_backward_without_D(
+static int backward_without_D(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
+    int64_t D, double divisor, int threads
 ) {
-    const auto dloss_over_B = dloss[0] / Real(B);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(B, threads, [=](int64_t b) INLINE {
-        if constexpr (want_dx) dx[b] = -(dloss_over_B * target[b]);
-        if constexpr (want_dtarget) dtarget[b] = dloss_over_B
+        if constexpr (want_dx) dx[b] = -(dloss_over_divisor * target[b]);
+        if constexpr (want_dtarget) dtarget[b] = dloss_over_divisor
                 * (choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) + Real(1))
                 - x[b]);
     });
@@ -207,308 +110,72 @@ static int batchmean_backward_without_D(
 }
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int batchmean_backward(
+static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
+    int64_t D, double divisor, int threads
 ) {
-    if (D == 1) return batchmean_backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x,
-            dx, dtarget, B, D, threads);
-    const auto dloss_over_B = dloss[0] / Real(B);
+    if (D == 1) return backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x, dx,
+            dtarget, B, D, divisor, threads);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        if constexpr (want_dx) dx[b * D + d] = -(dloss_over_B * target[b * D + d]);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_over_B
+        if constexpr (want_dx) dx[b * D + d] = -(dloss_over_divisor * target[b * D + d]);
+        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_over_divisor
                 * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
                 + Real(1)) - x[b * D + d]);
     });
     return DONE;
 }
-EXPORTED(batchmean_backward)
+EXPORTED(backward)
+PART(backward_of_dx, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int batchmean_loss_and_dx_dtarget_without_D(
+static int loss_without_D(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    int threads
+    double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_B = 1.0 / double(B);
+    const Real one_over_divisor = 1.0 / divisor;
     tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
             const auto log_target_b = log(target[b]);
-            if constexpr (want_dx) dx[b] = -(one_over_B * target[b]);
-            if constexpr (want_dtarget) dtarget[b] = one_over_B
+            if constexpr (want_dx) dx[b] = -(one_over_divisor * target[b]);
+            if constexpr (want_dtarget) dtarget[b] = one_over_divisor
                     * (choose(absolute(target[b]) <= Real(0), Real(0), log_target_b + Real(1))
                     - x[b]);
             return choose(absolute(target[b]) <= Real(0), Real(0), log_target_b * target[b])
                     - target[b] * x[b];
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int batchmean_loss_and_dx_dtarget(
+static int loss(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    int threads
+    double divisor, int threads
 ) {
-    if (D == 1) return batchmean_loss_and_dx_dtarget_without_D<Real, want_dx, want_dtarget>(target,
-            x, dx, dtarget, loss, B, D, threads);
+    if (D == 1) return loss_without_D<Real, want_dx, want_dtarget>(target, x, dx, dtarget, loss, B,
+            D, divisor, threads);
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_B = 1.0 / double(B);
+    const Real one_over_divisor = 1.0 / divisor;
     rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
         sum_1[0] += sum(D, [=](int64_t d) INLINE {
             const auto log_target_bd = log(target[b * D + d]);
-            if constexpr (want_dx) dx[b * D + d] = -(one_over_B * target[b * D + d]);
-            if constexpr (want_dtarget) dtarget[b * D + d] = one_over_B
+            if constexpr (want_dx) dx[b * D + d] = -(one_over_divisor * target[b * D + d]);
+            if constexpr (want_dtarget) dtarget[b * D + d] = one_over_divisor
                     * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
                     + Real(1)) - x[b * D + d]);
             return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
                     * target[b * D + d]) - target[b * D + d] * x[b * D + d];
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(batchmean_loss_and_dx_dtarget)
-
-template <class Real>
-static int mean_forward_without_D(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
-            return choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) * target[b])
-                    - target[b] * x[b];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_forward(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, int threads
-) {
-    if (D == 1) return mean_forward_without_D<Real>(target, x, loss, B, D, threads);
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
-        sum_1[0] += sum(D, [=](int64_t d) INLINE {
-            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B) / Real(D);
-    return DONE;
-}
-EXPORTED(mean_forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_backward_without_D(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
-) {
-    const auto dloss_over_B_over_one = dloss[0] / Real(B) / Real(1);
-    entries(B, threads, [=](int64_t b) INLINE {
-        if constexpr (want_dx) dx[b] = -(dloss_over_B_over_one * target[b]);
-        if constexpr (want_dtarget) dtarget[b] = dloss_over_B_over_one
-                * (choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) + Real(1))
-                - x[b]);
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
-) {
-    if (D == 1) return mean_backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x, dx,
-            dtarget, B, D, threads);
-    const auto dloss_over_B_over_D = dloss[0] / Real(B) / Real(D);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        if constexpr (want_dx) dx[b * D + d] = -(dloss_over_B_over_D * target[b * D + d]);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_over_B_over_D
-                * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                + Real(1)) - x[b * D + d]);
-    });
-    return DONE;
-}
-EXPORTED(mean_backward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_loss_and_dx_dtarget_without_D(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_B_over_one = 1.0 / double(B) / 1.0;
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
-            const auto log_target_b = log(target[b]);
-            if constexpr (want_dx) dx[b] = -(one_over_B_over_one * target[b]);
-            if constexpr (want_dtarget) dtarget[b] = one_over_B_over_one
-                    * (choose(absolute(target[b]) <= Real(0), Real(0), log_target_b + Real(1))
-                    - x[b]);
-            return choose(absolute(target[b]) <= Real(0), Real(0), log_target_b * target[b])
-                    - target[b] * x[b];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B) / Real(1);
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_loss_and_dx_dtarget(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    int threads
-) {
-    if (D == 1) return mean_loss_and_dx_dtarget_without_D<Real, want_dx, want_dtarget>(target, x,
-            dx, dtarget, loss, B, D, threads);
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_B_over_D = 1.0 / double(B) / double(D);
-    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
-        sum_1[0] += sum(D, [=](int64_t d) INLINE {
-            const auto log_target_bd = log(target[b * D + d]);
-            if constexpr (want_dx) dx[b * D + d] = -(one_over_B_over_D * target[b * D + d]);
-            if constexpr (want_dtarget) dtarget[b * D + d] = one_over_B_over_D
-                    * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
-                    + Real(1)) - x[b * D + d]);
-            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
-                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(B) / Real(D);
-    return DONE;
-}
-EXPORTED(mean_loss_and_dx_dtarget)
-
-template <class Real>
-static int none_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t B, int64_t D,
-    int threads
-) {
-    return none_backward<Real, true, false>(dloss, target, x, dx, nullptr, B, D, threads);
-}
-EXPORTED(none_backward_of_dx)
-
-template <class Real>
-static int none_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t B, int64_t D,
-    int threads
-) {
-    return none_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, B, D, threads);
-}
-EXPORTED(none_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t B, int64_t D,
-    int threads
-) {
-    return sum_backward<Real, true, false>(dloss, target, x, dx, nullptr, B, D, threads);
-}
-EXPORTED(sum_backward_of_dx)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t B, int64_t D,
-    int threads
-) {
-    return sum_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, B, D, threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dx(
-    const Real* target, const Real* x, Real* loss, Real* dx, int64_t B, int64_t D, int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, true, false>(target, x, loss, dx, nullptr, B, D, threads);
-}
-EXPORTED(sum_loss_and_dx)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dtarget, int64_t B, int64_t D, int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, false, true>(target, x, loss, nullptr, dtarget, B, D,
-            threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int batchmean_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t B, int64_t D,
-    int threads
-) {
-    return batchmean_backward<Real, true, false>(dloss, target, x, dx, nullptr, B, D, threads);
-}
-EXPORTED(batchmean_backward_of_dx)
-
-template <class Real>
-static int batchmean_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t B, int64_t D,
-    int threads
-) {
-    return batchmean_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, B, D, threads);
-}
-EXPORTED(batchmean_backward_of_dtarget)
-
-template <class Real>
-static int batchmean_loss_and_dx(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t B, int64_t D, int threads
-) {
-    return batchmean_loss_and_dx_dtarget<Real, true, false>(target, x, dx, nullptr, loss, B, D,
-            threads);
-}
-EXPORTED(batchmean_loss_and_dx)
-
-template <class Real>
-static int batchmean_loss_and_dtarget(
-    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t B, int64_t D, int threads
-) {
-    return batchmean_loss_and_dx_dtarget<Real, false, true>(target, x, nullptr, dtarget, loss, B, D,
-            threads);
-}
-EXPORTED(batchmean_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t B, int64_t D,
-    int threads
-) {
-    return mean_backward<Real, true, false>(dloss, target, x, dx, nullptr, B, D, threads);
-}
-EXPORTED(mean_backward_of_dx)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t B, int64_t D,
-    int threads
-) {
-    return mean_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, B, D, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dx(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t B, int64_t D, int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, true, false>(target, x, dx, nullptr, loss, B, D, threads);
-}
-EXPORTED(mean_loss_and_dx)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t B, int64_t D, int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, false, true>(target, x, nullptr, dtarget, loss, B, D,
-            threads);
-}
-EXPORTED(mean_loss_and_dtarget)
+EXPORTED(loss)
+PART(loss_of_dx, loss, true, false)
+PART(loss_of_dtarget, loss, false, true)

@@ -26,179 +26,62 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dx, none_backward, true, false)
+PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int sum_forward(const Real* target, const Real* x, Real* loss, int64_t N, int threads) {
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE { return absolute(target[n] - x[n]); });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, Real* dx, int64_t N,
-    int threads
+static int forward(
+    const Real* target, const Real* x, Real* loss, int64_t N, double divisor, int threads
 ) {
-    Scratch scratch;
-    if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dtarget_now = dloss_2 * sign(target[n] - x[n]);
-        dtarget[n] = dtarget_now;
-        if constexpr (want_dx) dx[n] = -dtarget_now;
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_loss_and_dx_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dtarget, Real* dx, int64_t N, int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dtarget_now = sign(target[n] - x[n]);
-            dtarget[n] = dtarget_now;
-            if constexpr (want_dx) dx[n] = -dtarget_now;
-            return absolute(target[n] - x[n]);
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss_and_dx_dtarget)
-
-template <class Real>
-static int mean_forward(const Real* target, const Real* x, Real* loss, int64_t N, int threads) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE { return absolute(target[n] - x[n]); });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_backward(
+static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dtarget, Real* dx, int64_t N,
-    int threads
+    double divisor, int threads
 ) {
     Scratch scratch;
     if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
-    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real dtarget_now = dloss_over_N * sign(target[n] - x[n]);
+        const Real dtarget_now = dloss_over_divisor * sign(target[n] - x[n]);
         dtarget[n] = dtarget_now;
         if constexpr (want_dx) dx[n] = -dtarget_now;
     });
     return DONE;
 }
-EXPORTED(mean_backward)
+EXPORTED(backward)
+PART(backward_of_dx, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_loss_and_dx_dtarget(
-    const Real* target, const Real* x, Real* dtarget, Real* dx, Real* loss, int64_t N, int threads
+static int loss(
+    const Real* target, const Real* x, Real* dtarget, Real* dx, Real* loss, int64_t N,
+    double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
-    const Real one_over_N = 1.0 / double(N);
+    const Real one_over_divisor = 1.0 / divisor;
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dtarget_now = one_over_N * sign(target[n] - x[n]);
+            const Real dtarget_now = one_over_divisor * sign(target[n] - x[n]);
             dtarget[n] = dtarget_now;
             if constexpr (want_dx) dx[n] = -dtarget_now;
             return absolute(target[n] - x[n]);
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_loss_and_dx_dtarget)
-
-template <class Real>
-static int none_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
-) {
-    return none_backward<Real, true, false>(dloss, target, x, nullptr, dx, N, threads);
-}
-EXPORTED(none_backward_of_dx)
-
-template <class Real>
-static int none_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, int threads
-) {
-    return none_backward<Real, false, true>(dloss, target, x, dtarget, nullptr, N, threads);
-}
-EXPORTED(none_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
-) {
-    return sum_backward<Real, true, false>(dloss, target, x, nullptr, dx, N, threads);
-}
-EXPORTED(sum_backward_of_dx)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, int threads
-) {
-    return sum_backward<Real, false, true>(dloss, target, x, dtarget, nullptr, N, threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dx(
-    const Real* target, const Real* x, Real* loss, Real* dx, int64_t N, int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, true, false>(target, x, loss, nullptr, dx, N, threads);
-}
-EXPORTED(sum_loss_and_dx)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dtarget, int64_t N, int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, false, true>(target, x, loss, dtarget, nullptr, N,
-            threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
-) {
-    return mean_backward<Real, true, false>(dloss, target, x, nullptr, dx, N, threads);
-}
-EXPORTED(mean_backward_of_dx)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, int threads
-) {
-    return mean_backward<Real, false, true>(dloss, target, x, dtarget, nullptr, N, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dx(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, true, false>(target, x, nullptr, dx, loss, N, threads);
-}
-EXPORTED(mean_loss_and_dx)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t N, int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, false, true>(target, x, dtarget, nullptr, loss, N,
-            threads);
-}
-EXPORTED(mean_loss_and_dtarget)
+EXPORTED(loss)
+PART(loss_of_dx, loss, true, false)
+PART(loss_of_dtarget, loss, false, true)

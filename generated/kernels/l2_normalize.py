@@ -2,56 +2,20 @@
 # source sha256: 4dd011ced33558233ebcc0051cef2c104dc34eaca0e4bb0eeab9780a42b7b203
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L2Normalize: kernels, from l2_normalize.cpp, in the place of lines of torch.
-
-Each function is that of ``l2_normalize.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""L2Normalize on kernels, from l2_normalize.cpp. How a table is read stands in _table.py."""
 
 from .. import l2_normalize as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "91d76f9f3132a93feb9fd54af89e4416543de25bd69e283d056e9fcbb20fd1cd",
-    ("_forward", "_backward"),
+    __file__,
+    "891a87bb55134afe1e9b8a98131ddfa799b169a75d5616b9272afae8a4559cb9",
+    """
+    x, y, dy, dx: N C
+    norm, length: N 1
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (4, 2, 1),
-    "backward": (5, 2, 1),
-}).run
-L2NormalizeForward = _module.L2NormalizeForward
-L2NormalizeGradients = _module.L2NormalizeGradients
-
-
-def _forward(x, eps) -> L2NormalizeForward:
-    if not _usable(x):
-        return _of._forward(x, eps)
-    _given = (x, eps)
-    C = x.shape[1]
-    N = x.shape[0]
-    norm = x.new_empty(N, 1)
-    length = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
-    _done = _run("forward", (x.contiguous(), norm, length, y), (C, N, eps))
-    if not _done:
-        return _of._forward(*_given)
-    return L2NormalizeForward(y, norm, length, eps)
-
-
-def _backward(dy, norm, length, y, eps, needs) -> L2NormalizeGradients:
-    if not _usable(dy, norm, length, y):
-        return _of._backward(dy, norm, length, y, eps, needs)
-    _given = (dy, norm, length, y, eps, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward",
-        (dy.contiguous(), length.contiguous(), norm.contiguous(), y.contiguous(), dx),
-        (C, N, eps),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return L2NormalizeGradients(dx)
+table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
+table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")

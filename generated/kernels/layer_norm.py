@@ -2,268 +2,31 @@
 # source sha256: d610370f54b100eec88504e56fa0fc538191ec70c4914d304cd2d841b7c0aeb9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LayerNorm: kernels, from layer_norm.cpp, in the place of lines of torch.
-
-Each function is that of ``layer_norm.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""LayerNorm on kernels, from layer_norm.cpp. How a table is read stands in _table.py."""
 
 from .. import layer_norm as _module
-from . import KeepingLess as _KeepingLess
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "cfd7ff70f8c7a7ee7768c498daaee5ee06b0cffc005aca684b7db4fa65f18471",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
+    __file__,
+    "a0f0910c7a23e161ac138367c4a0cd6cd61f2ad4651adfcd8eb991a3ec809ab8",
+    """
+    x, xhat, y, dy, dx: N C
+    gain = 1, bias = 0, dgain, dbias: C
+    inv_std, mean: N 1
+    sum_2: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (6, 2, 1),
-    "backward": (7, 2, 0),
-    "lean_forward": (7, 2, 1),
-    "lean_backward_of_dx": (7, 2, 0),
-    "lean_backward_of_dgain": (7, 2, 0),
-    "lean_backward_of_dbias": (7, 2, 0),
-    "lean_backward_of_dgain_dbias": (8, 2, 0),
-    "lean_backward": (9, 2, 0),
-    "plain_forward": (3, 2, 1),
-    "plain_backward": (4, 2, 0),
-}).run
-LayerNormForward = _module.LayerNormForward
-LayerNormGradients = _module.LayerNormGradients
-
-
-def _forward(x, gain, bias, eps) -> LayerNormForward:
-    if not _usable(x, gain, bias):
-        return _of._forward(x, gain, bias, eps)
-    _given = (x, gain, bias, eps)
-    C = x.shape[1]
-    N = x.shape[0]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    inv_std = x.new_empty(N, 1)
-    xhat = x.new_empty(N, C)
-    y = x.new_empty(N, C)
-    _done = _run(
-        "forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), inv_std, xhat, y),
-        (C, N, eps),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return LayerNormForward(y, gain, inv_std, xhat)
-
-
-def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
-    if not _usable(dy, gain, inv_std, xhat):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    if not (needs.x and needs.gain and needs.bias):
-        return _of._backward(dy, gain, inv_std, xhat, needs)
-    _given = (dy, gain, inv_std, xhat, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            xhat.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return LayerNormGradients(dx, dgain, dbias)
-
-
-def _lean_forward(x, gain, bias, eps):
-    C = x.shape[1]
-    N = x.shape[0]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    mean = x.new_empty(N, 1)
-    sum_2 = x.new_empty(N)
-    inv_std = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
-    _done = _run(
-        "lean_forward",
-        (bias.contiguous(), gain.contiguous(), x.contiguous(), mean, sum_2, inv_std, y),
-        (C, N, eps),
-    )
-    if not _done:
-        return None
-    return (y, (gain, inv_std, mean, sum_2, x), ())
-
-
-def _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2_, x, needs):
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "lean_backward_of_dx",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (dx, None, None, None)
-
-
-def _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs):
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dgain,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (None, dgain if needs[1] else None, None, None)
-
-
-def _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dbias,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (None, None, dbias if needs[2] else None, None)
-
-
-def _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs):
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    _done = _run(
-        "lean_backward_of_dgain_dbias",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dgain, dbias,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (None, dgain if needs[1] else None, dbias if needs[2] else None, None)
-
-
-def _lean_backward(dy, gain, inv_std, mean, sum_2_, x, needs):
-    if needs[0] and not needs[1] and not needs[2]:
-        return _lean_backward_of_dx(dy, gain, inv_std, mean, sum_2_, x, needs)
-    if not needs[0] and needs[1] and not needs[2]:
-        return _lean_backward_of_dgain(dy, gain, inv_std, mean, sum_2_, x, needs)
-    if not needs[0] and not needs[1] and needs[2]:
-        return _lean_backward_of_dbias(dy, gain, inv_std, mean, sum_2_, x, needs)
-    if not needs[0] and needs[1] and needs[2]:
-        return _lean_backward_of_dgain_dbias(dy, gain, inv_std, mean, sum_2_, x, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    dbias = dy.new_empty(C)
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "lean_backward",
-        (
-            dy.contiguous(),
-            gain.contiguous(),
-            inv_std.contiguous(),
-            mean.contiguous(),
-            sum_2_.contiguous(),
-            x.contiguous(),
-            dgain, dbias, dx,
-        ),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (dx, dgain if needs[1] else None, dbias if needs[2] else None, None)
-
-
-def _plain_forward(x, eps) -> tuple:
-    if not _usable(x):
-        return _of._plain_forward(x, eps)
-    _given = (x, eps)
-    C = x.shape[1]
-    N = x.shape[0]
-    inv_std = x.new_empty(N, 1)
-    xhat = x.new_empty(N, C)
-    _done = _run("plain_forward", (x.contiguous(), inv_std, xhat), (C, N, eps))
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (xhat, inv_std)
-
-
-def _plain_backward(dy, inv_std, y, needs) -> tuple:
-    if not _usable(dy, inv_std, y):
-        return _of._plain_backward(dy, inv_std, y, needs)
-    _given = (dy, inv_std, y, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "plain_backward",
-        (dy.contiguous(), inv_std.contiguous(), y.contiguous(), dx),
-        (C, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dx,)
-
-
-def _takes_plain(x, gain, bias, eps) -> bool:
-    return gain is None and bias is None
-
-
-function = _KeepingLess(
-    _of.function,
-    _takes_plain,
-    (_lean_forward, _lean_backward),
-    None,
+table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
+table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
+table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")
+table.add(
+    "lean backward",
+    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N) -> dgain, dbias, dx",
+    of="dx | dgain | dbias | dgain dbias",
+    saved="gain, inv_std, mean, sum_2, x",
 )
+table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_std, y")
+table.add("plain backward", "plain_backward(dy, inv_std, y; C, N) -> dx")

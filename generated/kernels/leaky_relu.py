@@ -2,48 +2,19 @@
 # source sha256: 9adebeb1e76e064ba87f01dfb030ff975e349712efcbb572b3dee57a44652e09
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LeakyRelu: kernels, from leaky_relu.cpp, in the place of lines of torch.
-
-Each function is that of ``leaky_relu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""LeakyRelu on kernels, from leaky_relu.cpp. How a table is read stands in _table.py."""
 
 from .. import leaky_relu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "99f5cbc1c718d838b4e683e32cf0280ded6e787903401761e230899670f8f8ec",
-    ("_forward", "_backward"),
+    __file__,
+    "989b5a93395ee2f38ad1219c6319caea3222297962898eab7c1378e2b17ac4be",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 1),
-    "backward": (3, 1, 1),
-}).run
-LeakyReluForward = _module.LeakyReluForward
-LeakyReluGradients = _module.LeakyReluGradients
-
-
-def _forward(x, negative_slope) -> LeakyReluForward:
-    if not _usable(x):
-        return _of._forward(x, negative_slope)
-    _given = (x, negative_slope)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N, negative_slope))
-    if not _done:
-        return _of._forward(*_given)
-    return LeakyReluForward(y, x, negative_slope)
-
-
-def _backward(dy, x, negative_slope, needs) -> LeakyReluGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, negative_slope, needs)
-    _given = (dy, x, negative_slope, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, negative_slope))
-    if not _done:
-        return _of._backward(*_given)
-    return LeakyReluGradients(dx)
+table.add("forward", "forward(x; N; negative_slope) -> y")
+table.add("backward", "backward(dy, x; N; negative_slope) -> dx")

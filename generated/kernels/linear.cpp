@@ -16,26 +16,6 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real>
-static int backward_of_dbias(const Real* dy, Real* dbias, int64_t H, int64_t N, int threads) {
-    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
-        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
-    }, Columns(dbias, H));
-    return DONE;
-}
-EXPORTED(backward_of_dbias)
-
-template <class Real>
-static int backward_of_dweight_dbias(
-    const Real* dy, Real* dbias, int64_t H, int64_t N, int threads
-) {
-    rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
-        each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
-    }, Columns(dbias, H));
-    return DONE;
-}
-EXPORTED(backward_of_dweight_dbias)
-
-template <class Real>
 static int backward(const Real* dy, Real* dbias, int64_t H, int64_t N, int threads) {
     rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
         each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });

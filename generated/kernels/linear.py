@@ -2,89 +2,37 @@
 # source sha256: 9f44fda21d4149c334047bf6f56ebdf65f71ab833fe59c580d25024fdd302f53
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Linear: kernels, from linear.cpp, in the place of lines of torch.
-
-Each function is that of ``linear.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Linear on kernels, from linear.cpp. How a table is read stands in _table.py."""
 
 from .. import linear as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "a3d1896a6d78b9f001483e371a4897617a5655ff5b20e419221e05004224999d",
-    ("_forward", "_backward"),
+    __file__,
+    "81edf9aae98f880768feb9a35696b3be96d280a57b4c7a9f461d78c9e6c99e74",
+    """
+    x: N K
+    weight: K H
+    bias = 0, dbias: H
+    y, dy: N H
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 2, 0),
-    "backward_of_dbias": (2, 2, 0),
-    "backward_of_dweight_dbias": (2, 2, 0),
-    "backward": (2, 2, 0),
-}).run
-LinearForward = _module.LinearForward
-LinearGradients = _module.LinearGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(x, weight, bias) -> LinearForward:
-    if not _usable(x, weight, bias):
-        return _of._forward(x, weight, bias)
-    _given = (x, weight, bias)
-    H = weight.shape[1]
-    N = x.shape[0]
-    if bias is None:
-        bias = x.new_full((), 0).expand(H)
-    product_1 = x @ weight
-    y = x.new_empty(N, H)
-    _done = _run("forward", (bias.contiguous(), product_1.contiguous(), y), (H, N))
-    if not _done:
-        return _of._forward(*_given)
-    return LinearForward(y, x, weight)
-
-
-def _backward_of_dbias(dy, x, weight, needs):
-    _given = (dy, x, weight, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dbias = dy.new_empty(H)
-    _done = _run("backward_of_dbias", (dy.contiguous(), dbias), (H, N))
-    if not _done:
-        return _of._backward(*_given)
-    return LinearGradients(None, None, dbias)
-
-
-def _backward_of_dweight_dbias(dy, x, weight, needs):
-    _given = (dy, x, weight, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dweight = x.mT @ dy
-    dbias = dy.new_empty(H)
-    _done = _run("backward_of_dweight_dbias", (dy.contiguous(), dbias), (H, N))
-    if not _done:
-        return _of._backward(*_given)
-    return LinearGradients(None, dweight, dbias)
-
-
-@_runtime.uncast
-def _backward(dy, x, weight, needs) -> LinearGradients:
-    if not _usable(dy, x, weight):
-        return _of._backward(dy, x, weight, needs)
-    if not needs.x and not needs.weight and needs.bias:
-        return _backward_of_dbias(dy, x, weight, needs)
-    if not needs.x and needs.weight and needs.bias:
-        return _backward_of_dweight_dbias(dy, x, weight, needs)
-    if not (needs.x and needs.weight and needs.bias):
-        return _of._backward(dy, x, weight, needs)
-    _given = (dy, x, weight, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy @ weight.mT
-    dweight = x.mT @ dy
-    dbias = dy.new_empty(H)
-    _done = _run("backward", (dy.contiguous(), dbias), (H, N))
-    if not _done:
-        return _of._backward(*_given)
-    return LinearGradients(dx, dweight, dbias)
+table.add(
+    "forward",
+    ("product_1", lambda x, weight: x @ weight),
+    "forward(bias, product_1; H, N) -> y",
+)
+table.add(
+    "backward",
+    ("dx", lambda dy, weight: dy @ weight.mT),
+    ("dweight", lambda dy, x: x.mT @ dy),
+    "backward(dy; H, N) -> dbias",
+)
+table.add("backward of dbias", "backward(dy; H, N) -> dbias")
+table.add(
+    "backward of dweight dbias",
+    ("dweight", lambda dy, x: x.mT @ dy),
+    "backward(dy; H, N) -> dbias",
+)

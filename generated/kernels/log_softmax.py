@@ -2,50 +2,19 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogSoftmax: kernels, from log_softmax.cpp, in the place of lines of torch.
-
-Each function is that of ``log_softmax.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""LogSoftmax on kernels, from log_softmax.cpp. How a table is read stands in _table.py."""
 
 from .. import log_softmax as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "de75b8dc51e94575eb7307ca722b5c4cf93bace32e151aeb56fe72c0b4602d4c",
-    ("_forward", "_backward"),
+    __file__,
+    "1158ca9c14e3ae83aedf5181029c7dd008ca85934294da57dfe64b839eb1188f",
+    """
+    x, y, dy, dx: N C
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 2, 0),
-    "backward": (3, 2, 0),
-}).run
-LogSoftmaxForward = _module.LogSoftmaxForward
-LogSoftmaxGradients = _module.LogSoftmaxGradients
-
-
-def _forward(x) -> LogSoftmaxForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    C = x.shape[1]
-    N = x.shape[0]
-    y = x.new_empty(N, C)
-    _done = _run("forward", (x.contiguous(), y), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return LogSoftmaxForward(y)
-
-
-def _backward(dy, y, needs) -> LogSoftmaxGradients:
-    if not _usable(dy, y):
-        return _of._backward(dy, y, needs)
-    _given = (dy, y, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return LogSoftmaxGradients(dx)
+table.add("forward", "forward(x; C, N) -> y")
+table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -2,50 +2,20 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Logsumexp: kernels, from logsumexp.cpp, in the place of lines of torch.
-
-Each function is that of ``logsumexp.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Logsumexp on kernels, from logsumexp.cpp. How a table is read stands in _table.py."""
 
 from .. import logsumexp as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "270cd1c28f03dd15ef8f854b7793de1c6e5adcac505a07d758f5105d322444c3",
-    ("_forward", "_backward"),
+    __file__,
+    "bede33dd15c51cabe49886bb017633003908bbf28414acd7641e33bba917d8da",
+    """
+    x, dx: N C
+    y, dy: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 2, 0),
-    "backward": (4, 2, 0),
-}).run
-LogsumexpForward = _module.LogsumexpForward
-LogsumexpGradients = _module.LogsumexpGradients
-
-
-def _forward(x) -> LogsumexpForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    C = x.shape[1]
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return LogsumexpForward(y, x)
-
-
-def _backward(dy, x, y, needs) -> LogsumexpGradients:
-    if not _usable(dy, x, y):
-        return _of._backward(dy, x, y, needs)
-    _given = (dy, x, y, needs)
-    C = x.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), y.contiguous(), dx), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return LogsumexpGradients(dx)
+table.add("forward", "forward(x; C, N) -> y")
+table.add("backward", "backward(dy, x, y; C, N) -> dx")

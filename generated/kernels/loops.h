@@ -16,6 +16,9 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
 #define EXPORTED(name)                                                     \
     extern "C" void* const name##_float = (void*)Guarded<name<float>>::call; \
     extern "C" void* const name##_double = (void*)Guarded<name<double>>::call;
+#define PART(part, name, ...) /* what is not wanted of it is null */                        \
+    extern "C" void* const part##_float = (void*)Guarded<name<float, __VA_ARGS__>>::call; \
+    extern "C" void* const part##_double = (void*)Guarded<name<double, __VA_ARGS__>>::call;
 
 // A loop is inlined with what it does, and a vector does that for some entries at once. What stands
 // around loops is built once.

@@ -40,44 +40,6 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real>
-static int backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
-    const Real* shown, Real* dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
-    int64_t State, int threads
-) {
-    Scratch scratch;
-    Real* dcell = scratch.of<Real>(N * H);
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
-                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
-        dcell[n * H + i_H] = dcell_now;
-        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
-    });
-    rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
-        const int64_t gate = row % Gate;
-        const int64_t n = row / Gate;
-        const int dpre_constant = gate == 2;
-        const int dpre_constant_2 = gate == 0;
-        const int dpre_constant_3 = gate == 1;
-        const int dpre_constant_4 = gate == 3;
-        each(H, [=](int64_t i_H) INLINE {
-            const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
-                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
-                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
-                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
-                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
-                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
-                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
-                    - o[n * H + i_H]), Real(0));
-            dpre[(n * Gate + gate) * H + i_H] = dpre_now;
-            dbias_ih[gate * H + i_H] += dpre_now;
-        });
-    }, Total(dbias_ih, Gate * H));
-    return DONE;
-}
-EXPORTED(backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh)
-
-template <class Real>
 static int backward(
     const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
     const Real* shown, Real* dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
@@ -148,42 +110,6 @@ static int plain_forward(
     return DONE;
 }
 EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_of_dh_dc_dweight_ih_dweight_hh(
-    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
-    const Real* shown, Real* dc, Real* dpre, int64_t Gate, int64_t H, int64_t N, int64_t State,
-    int threads
-) {
-    Scratch scratch;
-    Real* dcell = scratch.of<Real>(N * H);
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
-                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
-        dcell[n * H + i_H] = dcell_now;
-        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
-    });
-    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
-        const int64_t gate = row % Gate;
-        const int64_t n = row / Gate;
-        const int dpre_constant = gate == 2;
-        const int dpre_constant_2 = gate == 0;
-        const int dpre_constant_3 = gate == 1;
-        const int dpre_constant_4 = gate == 3;
-        each(H, [=](int64_t i_H) INLINE {
-            dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
-                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
-                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
-                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
-                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
-                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
-                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
-                    - o[n * H + i_H]), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dh_dc_dweight_ih_dweight_hh)
 
 template <class Real>
 static int plain_backward(

@@ -2,245 +2,70 @@
 # source sha256: 6468975c362f90c3783f4636448d6c3983923f9a1f555396a3b41fdea01444b5
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LSTMCell: kernels, from lstm_cell.cpp, in the place of lines of torch.
-
-Each function is that of ``lstm_cell.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""LSTMCell on kernels, from lstm_cell.cpp. How a table is read stands in _table.py."""
 
 from .. import lstm_cell as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "b087955a12ad4bc8238b48b9e42c425aa2ac5ef2c355f5dc978ea7d7ccd29a7c",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    __file__,
+    "570c8b0beb8451c89e1054c48d981ceb97fb390b41698761bdf348952db8e801",
+    """
+    x: N K
+    h, c, i, f, g, o, shown, dc: N H
+    weight_ih: P K
+    weight_hh: P H
+    bias_ih = 0, bias_hh = 0, dbias_ih: P
+    y, dy: State N H
+    dpre: N P
+    State = 2
+    Gate = 4
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (11, 4, 0),
-    "backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh": (10, 4, 0),
-    "backward": (10, 4, 0),
-    "plain_forward": (9, 4, 0),
-    "plain_backward_of_dh_dc_dweight_ih_dweight_hh": (9, 4, 0),
-    "plain_backward": (9, 4, 0),
-}).run
-LSTMCellForward = _module.LSTMCellForward
-LSTMCellGradients = _module.LSTMCellGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward:
-    if not _usable(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
-        return _of._forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-    _given = (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(P)
-    product_1 = x @ weight_ih.mT
-    product_2 = h @ weight_hh.mT
-    i = x.new_empty(N, H)
-    f = x.new_empty(N, H)
-    g = x.new_empty(N, H)
-    o = x.new_empty(N, H)
-    shown = x.new_empty(N, H)
-    y__ = x.new_empty(State, N, H)
-    _done = _run(
-        "forward",
-        (
-            bias_hh.contiguous(),
-            bias_ih.contiguous(),
-            c.contiguous(),
-            product_1.contiguous(),
-            product_2.contiguous(),
-            i, f, g, o, shown, y__,
-        ),
-        (Gate, H, N, State),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return LSTMCellForward(y__, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
-
-
-def _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
-):
-    _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    P = weight_ih.shape[0]
-    State = dy.shape[0]
-    dc = dy.new_empty(N, H)
-    dpre = dy.new_empty(N, P)
-    dbias_ih = dy.new_empty(P)
-    _done = _run(
-        "backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh",
-        (
-            c.contiguous(),
-            dy.contiguous(),
-            f.contiguous(),
-            g.contiguous(),
-            i.contiguous(),
-            o.contiguous(),
-            shown.contiguous(),
-            dc, dpre, dbias_ih,
-        ),
-        (Gate, H, N, State),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return LSTMCellGradients(None, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
-
-
-@_runtime.uncast
-def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
-    if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
-        return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    if not needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh:
-        return _backward_of_dh_dc_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-            dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
-        )
-    if not (needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh):
-        return _of._backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    P = weight_ih.shape[0]
-    State = dy.shape[0]
-    dc = dy.new_empty(N, H)
-    dpre = dy.new_empty(N, P)
-    dbias_ih = dy.new_empty(P)
-    _done = _run(
-        "backward",
-        (
-            c.contiguous(),
-            dy.contiguous(),
-            f.contiguous(),
-            g.contiguous(),
-            i.contiguous(),
-            o.contiguous(),
-            shown.contiguous(),
-            dc, dpre, dbias_ih,
-        ),
-        (Gate, H, N, State),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
-
-
-@_runtime.uncast
-def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
-    if not _usable(x, h, c, weight_ih, weight_hh):
-        return _of._plain_forward(x, h, c, weight_ih, weight_hh)
-    _given = (x, h, c, weight_ih, weight_hh)
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    product_1 = x @ weight_ih.mT
-    product_2 = h @ weight_hh.mT
-    i = x.new_empty(N, H)
-    f = x.new_empty(N, H)
-    g = x.new_empty(N, H)
-    o = x.new_empty(N, H)
-    shown = x.new_empty(N, H)
-    y__ = x.new_empty(State, N, H)
-    _done = _run(
-        "plain_forward",
-        (c.contiguous(), product_1.contiguous(), product_2.contiguous(), i, f, g, o, shown, y__),
-        (Gate, H, N, State),
-    )
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (y__, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
-
-
-def _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
-    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
-):
-    _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    P = weight_ih.shape[0]
-    State = dy.shape[0]
-    dc = dy.new_empty(N, H)
-    dpre = dy.new_empty(N, P)
-    _done = _run(
-        "plain_backward_of_dh_dc_dweight_ih_dweight_hh",
-        (
-            c.contiguous(),
-            dy.contiguous(),
-            f.contiguous(),
-            g.contiguous(),
-            i.contiguous(),
-            o.contiguous(),
-            shown.contiguous(),
-            dc, dpre,
-        ),
-        (Gate, H, N, State),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return (None, dh, dc, dweight_ih, dweight_hh)
-
-
-@_runtime.uncast
-def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
-    if not _usable(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown):
-        return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    if not needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh:
-        return _plain_backward_of_dh_dc_dweight_ih_dweight_hh(
-            dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
-        )
-    if not (needs.x and needs.h and needs.c and needs.weight_ih and needs.weight_hh):
-        return _of._plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    _given = (dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    P = weight_ih.shape[0]
-    State = dy.shape[0]
-    dc = dy.new_empty(N, H)
-    dpre = dy.new_empty(N, P)
-    _done = _run(
-        "plain_backward",
-        (
-            c.contiguous(),
-            dy.contiguous(),
-            f.contiguous(),
-            g.contiguous(),
-            i.contiguous(),
-            o.contiguous(),
-            shown.contiguous(),
-            dc, dpre,
-        ),
-        (Gate, H, N, State),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return (dx, dh, dc, dweight_ih, dweight_hh)
+table.add(
+    "forward",
+    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
+    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
+    "forward(bias_hh, bias_ih, c, product_1, product_2; Gate, H, N, State) -> i, f, g, o, shown, "
+    "y",
+)
+table.add(
+    "backward",
+    "backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre, dbias_ih",
+    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+    "dbias_hh = dbias_ih",
+)
+table.add(
+    "backward of dh dc dweight_ih dweight_hh dbias_ih dbias_hh",
+    "backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre, dbias_ih",
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+    "dbias_hh = dbias_ih",
+)
+table.add(
+    "plain forward",
+    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
+    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
+    "plain_forward(c, product_1, product_2; Gate, H, N, State) -> i, f, g, o, shown, y",
+)
+table.add(
+    "plain backward",
+    "plain_backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre",
+    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+)
+table.add(
+    "plain backward of dh dc dweight_ih dweight_hh",
+    "plain_backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre",
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+)

@@ -2,50 +2,19 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedSoftmax: kernels, from masked_softmax.cpp, in the place of lines of torch.
-
-Each function is that of ``masked_softmax.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""MaskedSoftmax on kernels, from masked_softmax.cpp. How a table is read stands in _table.py."""
 
 from .. import masked_softmax as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "c96da8e4122fdd94b7b3d7cea3aab576abe6114d899a3b48d40c046a543350a2",
-    ("_forward", "_backward"),
+    __file__,
+    "dde457ca1e28d6dd477d296a285cb814ee1b43642bb88ad0be2bb44de3af3037",
+    """
+    x, mask, y, dy, dx: N C
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 2, 0),
-    "backward": (3, 2, 0),
-}).run
-MaskedSoftmaxForward = _module.MaskedSoftmaxForward
-MaskedSoftmaxGradients = _module.MaskedSoftmaxGradients
-
-
-def _forward(x, mask) -> MaskedSoftmaxForward:
-    if not _usable(x, mask):
-        return _of._forward(x, mask)
-    _given = (x, mask)
-    C = x.shape[1]
-    N = x.shape[0]
-    y = x.new_empty(N, C)
-    _done = _run("forward", (mask.contiguous(), x.contiguous(), y), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return MaskedSoftmaxForward(y)
-
-
-def _backward(dy, y, needs) -> MaskedSoftmaxGradients:
-    if not _usable(dy, y):
-        return _of._backward(dy, y, needs)
-    _given = (dy, y, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return MaskedSoftmaxGradients(dx)
+table.add("forward", "forward(mask, x; C, N) -> y")
+table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -2,48 +2,19 @@
 # source sha256: dd8d302729ecb72aa4868c4a9fabc27c9fe7fad57f2140d5012fc71f883e95f9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Mish: kernels, from mish.cpp, in the place of lines of torch.
-
-Each function is that of ``mish.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Mish on kernels, from mish.cpp. How a table is read stands in _table.py."""
 
 from .. import mish as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "2cd51eb6f37b616515f28370a46e9f0780d12c22a904eef2e9a3d1a1e8e9a320",
-    ("_forward", "_backward"),
+    __file__,
+    "5928ac05f8f7540e05a7e518d69ee789634d697bd3d95115b4833a78070c38cf",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-MishForward = _module.MishForward
-MishGradients = _module.MishGradients
-
-
-def _forward(x) -> MishForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return MishForward(y, x)
-
-
-def _backward(dy, x, needs) -> MishGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, needs)
-    _given = (dy, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return MishGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, x; N) -> dx")

@@ -88,50 +88,6 @@ static int forward_3(
 EXPORTED(forward_3)
 
 template <class Real>
-static int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* db1, Real* dlogits_,
-    Real* db2, int64_t H, int64_t N, int64_t V, int threads
-) {
-    if (!in_range(labels, N, V)) return OUT_OF_RANGE;
-    entries(H, threads, [=](int64_t i_H) INLINE { db1[i_H] = Real(0); });
-    const auto dloss_over_N = dloss[0] / Real(N);
-    const auto minus_dloss_over_N = -dloss_over_N;
-    rows(N, N * V, threads, [=](int64_t n, Real* db2) INLINE {
-        const auto labels_n = labels[n];
-        each(V, [=](int64_t v) INLINE {
-            const Real dlogits__now = dloss_over_N * probs[n * V + v] + choose(v == labels_n,
-                    minus_dloss_over_N, Real(0));
-            dlogits_[n * V + v] = dlogits__now;
-            db2[v] += dlogits__now;
-        });
-    }, Columns(db2, V));
-    return DONE;
-}
-EXPORTED(backward_of_dW1_db1_dW2_db2_dbngain_dbnbias)
-
-template <class Real>
-static int backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(
-    const Real* bngain, const Real* dh, const Real* h, const Real* inv_std, const Real* xhat,
-    Real* dbngain, Real* dbnbias, Real* dhprebn, int64_t H, int64_t N, int threads
-) {
-    rows(N, H * N, threads, [=](int64_t n, Real* dbngain, Real* dbnbias) INLINE {
-        each(H, [=](int64_t i_H) INLINE {
-            dbngain[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]))
-                    * xhat[n * H + i_H];
-            dbnbias[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]));
-        });
-    }, Columns(dbngain, H), Columns(dbnbias, H));
-    const Real N_minus_one = double(N) - 1.0;
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
-                - square(h[n * H + i_H])) - dbnbias[i_H] / Real(N) - dbngain[i_H] / N_minus_one
-                * xhat[n * H + i_H]);
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2)
-
-template <class Real>
 static int backward(
     const Real* dloss, const int64_t* labels, const Real* probs, Real* db1, Real* dlogits_,
     Real* db2, int64_t H, int64_t N, int64_t V, int threads

@@ -2,186 +2,80 @@
 # source sha256: bcf6665016a6d9b5da86ed545f4debc68edcfa34b31c70bbf7734928c0cc7dd7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MLP: kernels, from mlp.cpp, in the place of lines of torch.
-
-Each function is that of ``mlp.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""MLP on kernels, from mlp.cpp. How a table is read stands in _table.py."""
 
 from pathlib import Path as _Path
 
 from .. import mlp as _module
-from . import Kernels, Original
-from . import usable as _usable
 from ._building import NoCompiler as NoCompiler  # which a step raises
+from ._table import Table
 from ._training import TrainingStep
 
-_of = Original(
-    _module,
-    "363afea4c4700622e86e0f7e8c31b0cc243a592b865bc175c793323d56fd4ab9",
-    ("_forward", "_backward"),
-)
-_run = Kernels(__file__, {
-    "forward": (3, 4, 0),
-    "forward_2": (7, 2, 1),
-    "forward_3": (5, 2, 0),
-    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias": (6, 3, 0),
-    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2": (8, 2, 0),
-    "backward": (6, 3, 0),
-    "backward_2": (8, 2, 0),
-}).run
-MLPForward = _module.MLPForward
-MLPGradients = _module.MLPGradients
 _runtime = _module._runtime
 
 
-@_runtime.uncast
-def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPForward:
-    if not _usable(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias):
-        return _of._forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-    _given = (contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-    N = contexts.shape[0]
-    E = C.shape[1]
-    H = W1.shape[1]
-    K = W1.shape[0]
-    T = contexts.shape[1]
-    V = C.shape[0]
-    embcat = C.new_empty(N, K)
-    _done = _run("forward", (C.contiguous(), contexts.contiguous(), embcat), (E, N, T, V))
-    if not _done:
-        return _of._forward(*_given)
-    product_1 = embcat @ W1
-    inv_std = C.new_empty(1, H)
-    xhat = C.new_empty(N, H)
-    h = C.new_empty(N, H)
-    _done = _run(
-        "forward_2",
-        (
-            b1.contiguous(),
-            bnbias.contiguous(),
-            bngain.contiguous(),
-            product_1.contiguous(),
-            inv_std, xhat, h,
-        ),
-        (H, N, eps),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    product_5 = h @ W2
-    probs = C.new_empty(N, V)
-    loss = C.new_empty(())
-    _done = _run(
-        "forward_3",
-        (b2.contiguous(), labels.contiguous(), product_5.contiguous(), probs, loss),
-        (N, V),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return MLPForward(loss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs)
-
-
-def _backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
-    dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
-):
-    _given = (dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs)
-    N = contexts.shape[0]
-    V = W2.shape[1]
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    H = W1.shape[1]
-    db1 = dloss.new_empty(H)
-    dlogits_ = dloss.new_empty(N, V)
-    db2 = dloss.new_empty(V)
-    _done = _run(
-        "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias",
-        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), db1, dlogits_, db2),
-        (H, N, V),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dh = dlogits_ @ W2.mT
-    dW2 = h.mT @ dlogits_
-    dbngain = dloss.new_empty(H)
-    dbnbias = dloss.new_empty(H)
-    dhprebn = dloss.new_empty(N, H)
-    _done = _run(
-        "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2",
-        (
-            bngain.contiguous(),
-            dh.contiguous(),
-            h.contiguous(),
-            inv_std.contiguous(),
-            xhat.contiguous(),
-            dbngain, dbnbias, dhprebn,
-        ),
-        (H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dW1 = embcat.mT @ dhprebn
-    return MLPGradients(None, dW1, db1, dW2, db2, dbngain, dbnbias)
-
-
-@_runtime.uncast
-def _backward(
-    dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
-) -> MLPGradients:
-    if not _usable(dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs):
-        return _of._backward(
-            dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
-        )
-    if not needs.C and needs.W1 and needs.b1 and needs.W2 and needs.b2 and needs.bngain and needs.bnbias:
-        return _backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(
-            dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
-        )
-    if not (needs.C and needs.W1 and needs.b1 and needs.W2 and needs.b2 and needs.bngain and needs.bnbias):
-        return _of._backward(
-            dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs,
-        )
-    _given = (dloss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs, needs)
-    N = contexts.shape[0]
-    V = W2.shape[1]
+def _E(W1, contexts):
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
     E = W1.shape[0] // contexts.shape[1]
-    H = W1.shape[1]
-    db1 = dloss.new_empty(H)
-    dlogits_ = dloss.new_empty(N, V)
-    db2 = dloss.new_empty(V)
-    _done = _run(
-        "backward",
-        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), db1, dlogits_, db2),
-        (H, N, V),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dh = dlogits_ @ W2.mT
-    dW2 = h.mT @ dlogits_
-    dbngain = dloss.new_empty(H)
-    dbnbias = dloss.new_empty(H)
-    dhprebn = dloss.new_empty(N, H)
-    _done = _run(
-        "backward_2",
-        (
-            bngain.contiguous(),
-            dh.contiguous(),
-            h.contiguous(),
-            inv_std.contiguous(),
-            xhat.contiguous(),
-            dbngain, dbnbias, dhprebn,
-        ),
-        (H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dembcat = dhprebn @ W1.mT
+    return E
+
+
+def _dC(V, E, dloss, contexts, dembcat):
     dC = _runtime.index_added(
         dloss.new_zeros(V, E),
         contexts.flatten(),
         dembcat.reshape(contexts.numel(), E),
     )
-    dW1 = embcat.mT @ dhprebn
-    return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
+    return dC
+
+
+table = Table(
+    _module,
+    __file__,
+    "4e9e5ffbe9f2c09fc293a15899d542feafd4f6c7b85d2697d88cfa1be2360a09",
+    """
+    contexts: N T, whole numbers
+    labels: N, whole numbers
+    C: V E
+    W1: K H
+    b1, bngain, bnbias, db1, dbngain, dbnbias: H
+    W2: H V
+    b2, db2: V
+    embcat: N K
+    inv_std: 1 H
+    xhat, h, dhprebn: N H
+    probs, dlogits_: N V
+    loss, dloss: one number
+    """,
+)
+table.add(
+    "forward",
+    "forward(C, contexts; E, N, T, V) -> embcat",
+    ("product_1", lambda embcat, W1: embcat @ W1),
+    "forward_2(b1, bnbias, bngain, product_1; H, N; eps) -> inv_std, xhat, h",
+    ("product_5", lambda h, W2: h @ W2),
+    "forward_3(b2, labels, product_5; N, V) -> probs, loss",
+)
+table.add(
+    "backward",
+    ("E", _E),
+    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
+    ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
+    ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
+    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
+    ("dembcat", lambda dhprebn, W1: dhprebn @ W1.mT),
+    ("dC", _dC),
+    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
+)
+table.add(
+    "backward of dW1 db1 dW2 db2 dbngain dbnbias",
+    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
+    ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
+    ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
+    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
+    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
+)
 
 
 def training_step(

@@ -206,7 +206,7 @@ static int sum_backward(
 EXPORTED(sum_backward)
 
 template <class Real>
-static int sum_loss_and_dlogprobs_without_S(
+static int sum_loss_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
     Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
@@ -225,12 +225,12 @@ static int sum_loss_and_dlogprobs_without_S(
 }
 
 template <class Real>
-static int sum_loss_and_dlogprobs(
+static int sum_loss(
     const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
     Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return sum_loss_and_dlogprobs_without_S<Real>(labels, labels_kept, logprobs, weight,
-            loss, dlogprobs_, C, N, S, threads);
+    if (S == 1) return sum_loss_without_S<Real>(labels, labels_kept, logprobs, weight, loss,
+            dlogprobs_, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
         loss[0] += sum(S, [=](int64_t s) INLINE {
@@ -249,113 +249,129 @@ static int sum_loss_and_dlogprobs(
     });
     return DONE;
 }
-EXPORTED(sum_loss_and_dlogprobs)
+EXPORTED(sum_loss)
 
 template <class Real>
-static int sum_plain_forward_without_S(
+static int plain_forward_without_S(
     const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
-    int threads
+    double divisor, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE { return -logprobs[n * C + labels[n]]; });
-    }, Total(loss, 1));
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last,
+                [=](int64_t n) INLINE { return -logprobs[n * C + labels[n]]; });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_forward(
+static int plain_forward(
     const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
-    int threads
+    double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_forward_without_S<Real>(labels, logprobs, loss, C, N, S, threads);
+    if (S == 1) return plain_forward_without_S<Real>(labels, logprobs, loss, C, N, S, divisor,
+            threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(S,
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(S,
                 [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
-    }, Total(loss, 1));
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(sum_plain_forward)
+EXPORTED(plain_forward)
 
 template <class Real>
-static int sum_plain_backward_without_S(
+static int plain_backward_without_S(
     const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    int threads
+    double divisor, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto minus_dloss = -dloss[0];
+    const auto minus_dloss_over_divisor = -(dloss[0] / Real(divisor));
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
         each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss, Real(0));
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss_over_divisor,
+                    Real(0));
         });
     });
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_backward(
+static int plain_backward(
     const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    int threads
+    double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S,
+    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S, divisor,
             threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto minus_dloss = -dloss[0];
+    const auto minus_dloss_over_divisor = -(dloss[0] / Real(divisor));
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s], minus_dloss,
-                    Real(0));
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    minus_dloss_over_divisor, Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(sum_plain_backward)
+EXPORTED(plain_backward)
 
 template <class Real>
-static int sum_plain_loss_and_dlogprobs_without_S(
+static int plain_loss_without_S(
     const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
-    int64_t S, int threads
+    int64_t S, double divisor, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += -logprobs[n * C + labels[n]];
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real minus_one_over_divisor = -(1.0 / divisor);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += -logprobs[n * C + labels[n]];
         const auto labels_n = labels[n];
         each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_one, Real(0));
+            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_one_over_divisor,
+                    Real(0));
         });
-    }, Total(loss, 1));
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
 
 template <class Real>
-static int sum_plain_loss_and_dlogprobs(
+static int plain_loss(
     const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
-    int64_t S, int threads
+    int64_t S, double divisor, int threads
 ) {
-    if (S == 1) return sum_plain_loss_and_dlogprobs_without_S<Real>(labels, logprobs, loss,
-            dlogprobs_, C, N, S, threads);
+    if (S == 1) return plain_loss_without_S<Real>(labels, logprobs, loss, dlogprobs_, C, N, S,
+            divisor, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(S,
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
+        sum_1[0] += sum(S,
                 [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
-    }, Total(loss, 1));
-    const Real minus_one = -1.0;
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(divisor);
+    const Real minus_one_over_divisor = -(1.0 / divisor);
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s], minus_one,
-                    Real(0));
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
+                    minus_one_over_divisor, Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(sum_plain_loss_and_dlogprobs)
+EXPORTED(plain_loss)
 
 template <class Real>
 static int mean_forward_without_S(
@@ -445,7 +461,7 @@ static int mean_backward(
 EXPORTED(mean_backward)
 
 template <class Real>
-static int mean_loss_and_dlogprobs_without_S(
+static int mean_loss_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
     Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
@@ -477,12 +493,12 @@ static int mean_loss_and_dlogprobs_without_S(
 }
 
 template <class Real>
-static int mean_loss_and_dlogprobs(
+static int mean_loss(
     const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
     Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return mean_loss_and_dlogprobs_without_S<Real>(labels, labels_kept, logprobs,
-            weight, loss, dlogprobs_, C, N, S, threads);
+    if (S == 1) return mean_loss_without_S<Real>(labels, labels_kept, logprobs, weight, loss,
+            dlogprobs_, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* counted_sum_2 = scratch.of<Real>(1);
@@ -510,125 +526,4 @@ static int mean_loss_and_dlogprobs(
     });
     return DONE;
 }
-EXPORTED(mean_loss_and_dlogprobs)
-
-template <class Real>
-static int mean_plain_forward_without_S(
-    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last,
-                [=](int64_t n) INLINE { return -logprobs[n * C + labels[n]]; });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_forward(
-    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (S == 1) return mean_plain_forward_without_S<Real>(labels, logprobs, loss, C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(S,
-                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_plain_forward)
-
-template <class Real>
-static int mean_plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto minus_dloss_over_N_over_one = -(dloss[0] / Real(N) / Real(1));
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss_over_N_over_one,
-                    Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_backward(
-    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (S == 1) return mean_plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto minus_dloss_over_N_over_S = -(dloss[0] / Real(N) / Real(S));
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    minus_dloss_over_N_over_S, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(mean_plain_backward)
-
-template <class Real>
-static int mean_plain_loss_and_dlogprobs_without_S(
-    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real minus_one_over_N_over_one = -(1.0 / double(N) / 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += -logprobs[n * C + labels[n]];
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_one_over_N_over_one,
-                    Real(0));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int mean_plain_loss_and_dlogprobs(
-    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_loss_and_dlogprobs_without_S<Real>(labels, logprobs, loss,
-            dlogprobs_, C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(S,
-                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N) / Real(S);
-    const Real minus_one_over_N_over_S = -(1.0 / double(N) / double(S));
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    minus_one_over_N_over_S, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(mean_plain_loss_and_dlogprobs)
+EXPORTED(mean_loss)

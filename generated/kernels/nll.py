@@ -2,465 +2,78 @@
 # source sha256: 348f2a796e0af5d46e335396a3330d054a6b387c058ec7f28926a46c7529bbda
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NLL: kernels, from nll.cpp, in the place of lines of torch.
-
-Each function is that of ``nll.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""NLL on kernels, from nll.cpp. How a table is read stands in _table.py."""
 
 from .. import nll as _module
-from . import AtOnce as _AtOnce
-from . import ByReduction as _ByReduction
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+_pair = _module._pair
+
+
+def _labels(labels, ignore_index, C, logprobs):
+    return _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
+
+
+table = Table(
     _module,
-    "87586fc214f5955f7487b82ad302d5ec35989e060da60d677ec233e8219a5852",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward", "function"),
+    __file__,
+    "9e06a7683dba0299e82a59868c18474b93574db48f6774234747780176963c06",
+    """
+    logprobs, dlogprobs: N C S
+    labels: N S, whole numbers
+    weight = 1: C
+    loss, dloss, counted_sum_2: one number
+    labels_kept: N S
+    """,
 )
-_run = Kernels(__file__, {
-    "none_forward": (5, 3, 0),
-    "none_backward": (5, 3, 0),
-    "none_plain_forward": (3, 3, 0),
-    "none_plain_backward": (3, 3, 0),
-    "sum_forward": (5, 3, 0),
-    "sum_backward": (5, 3, 0),
-    "sum_loss_and_dlogprobs": (6, 3, 0),
-    "sum_plain_forward": (3, 3, 0),
-    "sum_plain_backward": (3, 3, 0),
-    "sum_plain_loss_and_dlogprobs": (4, 3, 0),
-    "mean_forward": (6, 3, 0),
-    "mean_backward": (6, 3, 0),
-    "mean_loss_and_dlogprobs": (6, 3, 0),
-    "mean_plain_forward": (3, 3, 0),
-    "mean_plain_backward": (3, 3, 0),
-    "mean_plain_loss_and_dlogprobs": (4, 3, 0),
-}).run
-NLLForward = _module.NLLForward
-NLLGradients = _module.NLLGradients
-_inputs = _module._inputs
-_runtime = _module._runtime
-
-
-def _none_forward(logprobs, labels, weight, ignore_index) -> tuple:
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = logprobs.new_empty(N, S)
-    _done = _run(
-        "none_forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logprobs.contiguous(),
-            weight.contiguous(),
-            losses,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (losses, labels, labels_kept, weight)
-
-
-def _none_backward(dloss, labels, labels_kept, weight, needs) -> tuple:
-    N = labels.shape[0]
-    C = weight.shape[0]
-    S = labels.shape[1]
-    dlogprobs_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "none_backward",
-        (
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            weight.contiguous(),
-            dlogprobs_,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogprobs_,)
-
-
-def _none_plain_forward(logprobs, labels) -> tuple:
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    losses = logprobs.new_empty(N, S)
-    _done = _run(
-        "none_plain_forward",
-        (labels.contiguous(), logprobs.contiguous(), losses),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (losses, labels, C)
-
-
-def _none_plain_backward(dloss, labels, C, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogprobs_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "none_plain_backward",
-        (dloss.contiguous(), labels.contiguous(), dlogprobs_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogprobs_,)
-
-
-def _sum_forward(logprobs, labels, weight, ignore_index) -> tuple:
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    loss = logprobs.new_empty(())
-    _done = _run(
-        "sum_forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logprobs.contiguous(),
-            weight.contiguous(),
-            loss,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, labels, labels_kept, weight)
-
-
-def _sum_backward(dloss, labels, labels_kept, weight, needs) -> tuple:
-    N = labels.shape[0]
-    C = weight.shape[0]
-    S = labels.shape[1]
-    dlogprobs_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "sum_backward",
-        (
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            weight.contiguous(),
-            dlogprobs_,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogprobs_,)
-
-
-def _sum_loss_and_dlogprobs(logprobs, labels, weight, ignore_index, reduction):
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    loss = logprobs.new_empty(())
-    dlogprobs_ = logprobs.new_empty(N, C, S)
-    _done = _run(
-        "sum_loss_and_dlogprobs",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logprobs.contiguous(),
-            weight.contiguous(),
-            loss, dlogprobs_,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, dlogprobs_, None, None, None, None)
-
-
-def _sum_plain_forward(logprobs, labels) -> tuple:
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    loss = logprobs.new_empty(())
-    _done = _run("sum_plain_forward", (labels.contiguous(), logprobs.contiguous(), loss), (C, N, S))
-    if not _done:
-        return None
-    return (loss, labels, C)
-
-
-def _sum_plain_backward(dloss, labels, C, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogprobs_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "sum_plain_backward",
-        (dloss.contiguous(), labels.contiguous(), dlogprobs_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogprobs_,)
-
-
-def _sum_plain_loss_and_dlogprobs(logprobs, labels, weight, ignore_index, reduction):
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    loss = logprobs.new_empty(())
-    dlogprobs_ = logprobs.new_empty(N, C, S)
-    _done = _run(
-        "sum_plain_loss_and_dlogprobs",
-        (labels.contiguous(), logprobs.contiguous(), loss, dlogprobs_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, dlogprobs_, None, None, None, None)
-
-
-def _mean_forward(logprobs, labels, weight, ignore_index) -> tuple:
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    counted_sum_2 = logprobs.new_empty(())
-    loss = logprobs.new_empty(())
-    _done = _run(
-        "mean_forward",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logprobs.contiguous(),
-            weight.contiguous(),
-            counted_sum_2, loss,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, labels, labels_kept, weight, counted_sum_2)
-
-
-def _mean_backward(dloss, labels, labels_kept, weight, counted_sum_2, needs) -> tuple:
-    N = labels.shape[0]
-    C = weight.shape[0]
-    S = labels.shape[1]
-    dlogprobs_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "mean_backward",
-        (
-            counted_sum_2.contiguous(),
-            dloss.contiguous(),
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            weight.contiguous(),
-            dlogprobs_,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogprobs_,)
-
-
-def _mean_loss_and_dlogprobs(logprobs, labels, weight, ignore_index, reduction):
-    C = logprobs.shape[1]
-    N = logprobs.shape[0]
-    S = logprobs.shape[2]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _inputs.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    loss = logprobs.new_empty(())
-    dlogprobs_ = logprobs.new_empty(N, C, S)
-    _done = _run(
-        "mean_loss_and_dlogprobs",
-        (
-            labels.contiguous(),
-            labels_kept.contiguous(),
-            logprobs.contiguous(),
-            weight.contiguous(),
-            loss, dlogprobs_,
-        ),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, dlogprobs_, None, None, None, None)
-
-
-def _mean_plain_forward(logprobs, labels) -> tuple:
-    N = logprobs.shape[0]
-    C = logprobs.shape[1]
-    S = logprobs.shape[2]
-    loss = logprobs.new_empty(())
-    _done = _run(
-        "mean_plain_forward",
-        (labels.contiguous(), logprobs.contiguous(), loss),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, labels, C)
-
-
-def _mean_plain_backward(dloss, labels, C, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogprobs_ = dloss.new_empty(N, C, S)
-    _done = _run(
-        "mean_plain_backward",
-        (dloss.contiguous(), labels.contiguous(), dlogprobs_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (dlogprobs_,)
-
-
-def _mean_plain_loss_and_dlogprobs(logprobs, labels, weight, ignore_index, reduction):
-    N = logprobs.shape[0]
-    C = logprobs.shape[1]
-    S = logprobs.shape[2]
-    loss = logprobs.new_empty(())
-    dlogprobs_ = logprobs.new_empty(N, C, S)
-    _done = _run(
-        "mean_plain_loss_and_dlogprobs",
-        (labels.contiguous(), logprobs.contiguous(), loss, dlogprobs_),
-        (C, N, S),
-    )
-    if not _done:
-        return None
-    return (loss, dlogprobs_, None, None, None, None)
-
-
-def _forward(logprobs, labels, weight, ignore_index, reduction) -> NLLForward:
-    if not _usable(logprobs, labels, weight):
-        return _of._forward(logprobs, labels, weight, ignore_index, reduction)
-    if reduction == "none":
-        _found = _none_forward(logprobs, labels, weight, ignore_index)
-        if _found is not None:
-            loss, labels, labels_kept, weight = _found
-            return NLLForward(loss, labels, labels_kept, weight, None, reduction)
-    if reduction == "sum":
-        _found = _sum_forward(logprobs, labels, weight, ignore_index)
-        if _found is not None:
-            loss, labels, labels_kept, weight = _found
-            return NLLForward(loss, labels, labels_kept, weight, None, reduction)
-    if reduction == "mean":
-        _found = _mean_forward(logprobs, labels, weight, ignore_index)
-        if _found is not None:
-            loss, labels, labels_kept, weight, counted_sum_2 = _found
-            return NLLForward(loss, labels, labels_kept, weight, counted_sum_2, reduction)
-    return _of._forward(logprobs, labels, weight, ignore_index, reduction)
-
-
-def _backward(dloss, labels, labels_kept, weight, counted_sum_2, reduction, needs) -> NLLGradients:
-    if not _usable(dloss, labels, labels_kept, weight, counted_sum_2):
-        return _of._backward(dloss, labels, labels_kept, weight, counted_sum_2, reduction, needs)
-    if reduction == "none":
-        _found = _none_backward(dloss, labels, labels_kept, weight, needs)
-        if _found is not None:
-            dlogprobs, = _found
-            return NLLGradients(dlogprobs)
-    if reduction == "sum":
-        _found = _sum_backward(dloss, labels, labels_kept, weight, needs)
-        if _found is not None:
-            dlogprobs, = _found
-            return NLLGradients(dlogprobs)
-    if reduction == "mean":
-        _found = _mean_backward(dloss, labels, labels_kept, weight, counted_sum_2, needs)
-        if _found is not None:
-            dlogprobs, = _found
-            return NLLGradients(dlogprobs)
-    return _of._backward(dloss, labels, labels_kept, weight, counted_sum_2, reduction, needs)
-
-
-def _plain_forward(logprobs, labels, reduction) -> tuple:
-    if not _usable(logprobs, labels):
-        return _of._plain_forward(logprobs, labels, reduction)
-    if reduction == "none":
-        _found = _none_plain_forward(logprobs, labels)
-        if _found is not None:
-            loss, labels, C = _found
-            return (loss, labels, C, reduction)
-    if reduction == "sum":
-        _found = _sum_plain_forward(logprobs, labels)
-        if _found is not None:
-            loss, labels, C = _found
-            return (loss, labels, C, reduction)
-    if reduction == "mean":
-        _found = _mean_plain_forward(logprobs, labels)
-        if _found is not None:
-            loss, labels, C = _found
-            return (loss, labels, C, reduction)
-    return _of._plain_forward(logprobs, labels, reduction)
-
-
-def _plain_backward(dloss, labels, C, reduction, needs) -> tuple:
-    if not _usable(dloss, labels):
-        return _of._plain_backward(dloss, labels, C, reduction, needs)
-    if reduction == "none":
-        _found = _none_plain_backward(dloss, labels, C, needs)
-        if _found is not None:
-            dlogprobs, = _found
-            return (dlogprobs,)
-    if reduction == "sum":
-        _found = _sum_plain_backward(dloss, labels, C, needs)
-        if _found is not None:
-            dlogprobs, = _found
-            return (dlogprobs,)
-    if reduction == "mean":
-        _found = _mean_plain_backward(dloss, labels, C, needs)
-        if _found is not None:
-            dlogprobs, = _found
-            return (dlogprobs,)
-    return _of._plain_backward(dloss, labels, C, reduction, needs)
-
-
-def _takes_plain(logprobs, labels, weight, ignore_index, reduction) -> bool:
-    return weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
-
-
-_sum_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False, False, False): _sum_loss_and_dlogprobs,
-    },
-    {
-        (True, False, False, False, False): _sum_plain_loss_and_dlogprobs,
-    },
+table.add(
+    "none forward",
+    ("labels, labels_kept", _labels),
+    "none_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss: N S",
 )
-
-
-_mean_function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False, False, False, False): _mean_loss_and_dlogprobs,
-    },
-    {
-        (True, False, False, False, False): _mean_plain_loss_and_dlogprobs,
-    },
+table.add(
+    "none backward",
+    "none_backward(dloss: N S, labels, labels_kept, weight; C, N, S) -> dlogprobs",
 )
-
-
-function = _ByReduction(
-    _of.function,
-    {
-        "sum": _sum_function,
-        "mean": _mean_function,
-    },
+table.add("none plain forward", "none_plain_forward(labels, logprobs; C, N, S) -> loss: N S")
+table.add("none plain backward", "none_plain_backward(dloss: N S, labels; C, N, S) -> dlogprobs")
+table.add(
+    "sum forward",
+    ("labels, labels_kept", _labels),
+    "sum_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss",
+)
+table.add("sum backward", "sum_backward(dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs")
+table.add(
+    "sum loss",
+    ("labels, labels_kept", _labels),
+    "sum_loss(labels, labels_kept, logprobs, weight; C, N, S) -> loss, dlogprobs",
+)
+table.add(
+    "sum | mean plain forward",
+    "divisor = 1 | N * S",
+    "plain_forward(labels, logprobs; C, N, S; divisor) -> loss",
+)
+table.add(
+    "sum | mean plain backward",
+    "divisor = 1 | N * S",
+    "plain_backward(dloss, labels; C, N, S; divisor) -> dlogprobs",
+)
+table.add(
+    "sum | mean plain loss",
+    "divisor = 1 | N * S",
+    "plain_loss(labels, logprobs; C, N, S; divisor) -> loss, dlogprobs",
+)
+table.add(
+    "mean forward",
+    ("labels, labels_kept", _labels),
+    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, loss",
+)
+table.add(
+    "mean backward",
+    "mean_backward(counted_sum_2, dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs",
+)
+table.add(
+    "mean loss",
+    ("labels, labels_kept", _labels),
+    "mean_loss(labels, labels_kept, logprobs, weight; C, N, S) -> loss, dlogprobs",
 )

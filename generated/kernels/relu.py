@@ -2,48 +2,19 @@
 # source sha256: 0b0b8e5fbe9d29d4c49b0012566c015e888991602c825f17270c304e21873637
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Relu: kernels, from relu.cpp, in the place of lines of torch.
-
-Each function is that of ``relu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Relu on kernels, from relu.cpp. How a table is read stands in _table.py."""
 
 from .. import relu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "680bc467a4a327e9cc6fdc7f07514d13e698a85177042b1dc5748e1d89d2e1e0",
-    ("_forward", "_backward"),
+    __file__,
+    "e25bfb31082000d10bb2f26a5e2a5dd867b887ebe53d024333c5d84161967b05",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-ReluForward = _module.ReluForward
-ReluGradients = _module.ReluGradients
-
-
-def _forward(x) -> ReluForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return ReluForward(y, x)
-
-
-def _backward(dy, x, needs) -> ReluGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, needs)
-    _given = (dy, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return ReluGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, x; N) -> dx")

@@ -39,6 +39,8 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward)
+PART(backward_of_dx, backward, true, false)
+PART(backward_of_dgain, backward, false, true)
 
 template <class Real>
 static int plain_forward(
@@ -69,21 +71,3 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward)
-
-template <class Real>
-static int backward_of_dx(
-    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dx, int64_t C,
-    int64_t N, int threads
-) {
-    return backward<Real, true, false>(dy, gain, inv_rms, x, nullptr, dx, C, N, threads);
-}
-EXPORTED(backward_of_dx)
-
-template <class Real>
-static int backward_of_dgain(
-    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dgain, int64_t C,
-    int64_t N, int threads
-) {
-    return backward<Real, false, true>(dy, gain, inv_rms, x, dgain, nullptr, C, N, threads);
-}
-EXPORTED(backward_of_dgain)

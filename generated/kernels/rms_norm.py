@@ -2,129 +2,23 @@
 # source sha256: 8a2f462582ed9806e93fe4b53266392e374d9069bb9c470dfa63e1aaa28be22f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RMSNorm: kernels, from rms_norm.cpp, in the place of lines of torch.
-
-Each function is that of ``rms_norm.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""RMSNorm on kernels, from rms_norm.cpp. How a table is read stands in _table.py."""
 
 from .. import rms_norm as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "979b443926f30c7374b30542e7eafe60d0ec6f3e3c6a3278178c6e4d5b1df605",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    __file__,
+    "87e21180cec7da639e14e0a0e7cc24b7529d6510f0e35cd30f2b515794bbe55a",
+    """
+    x, y, dy, dx: N C
+    gain = 1, dgain: C
+    inv_rms: N 1
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (4, 2, 1),
-    "backward_of_dx": (5, 2, 0),
-    "backward_of_dgain": (5, 2, 0),
-    "backward": (6, 2, 0),
-    "plain_forward": (3, 2, 1),
-    "plain_backward": (4, 2, 0),
-}).run
-RMSNormForward = _module.RMSNormForward
-RMSNormGradients = _module.RMSNormGradients
-
-
-def _forward(x, gain, eps) -> RMSNormForward:
-    if not _usable(x, gain):
-        return _of._forward(x, gain, eps)
-    _given = (x, gain, eps)
-    C = x.shape[1]
-    N = x.shape[0]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    inv_rms = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
-    _done = _run("forward", (gain.contiguous(), x.contiguous(), inv_rms, y), (C, N, eps))
-    if not _done:
-        return _of._forward(*_given)
-    return RMSNormForward(y, x, gain, inv_rms)
-
-
-def _backward_of_dx(dy, x, gain, inv_rms, needs):
-    _given = (dy, x, gain, inv_rms, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward_of_dx",
-        (dy.contiguous(), gain.contiguous(), inv_rms.contiguous(), x.contiguous(), dx),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return RMSNormGradients(dx, None)
-
-
-def _backward_of_dgain(dy, x, gain, inv_rms, needs):
-    _given = (dy, x, gain, inv_rms, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    _done = _run(
-        "backward_of_dgain",
-        (dy.contiguous(), gain.contiguous(), inv_rms.contiguous(), x.contiguous(), dgain),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return RMSNormGradients(None, dgain)
-
-
-def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
-    if not _usable(dy, x, gain, inv_rms):
-        return _of._backward(dy, x, gain, inv_rms, needs)
-    if needs.x and not needs.gain:
-        return _backward_of_dx(dy, x, gain, inv_rms, needs)
-    if not needs.x and needs.gain:
-        return _backward_of_dgain(dy, x, gain, inv_rms, needs)
-    if not (needs.x and needs.gain):
-        return _of._backward(dy, x, gain, inv_rms, needs)
-    _given = (dy, x, gain, inv_rms, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dgain = dy.new_empty(C)
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward",
-        (dy.contiguous(), gain.contiguous(), inv_rms.contiguous(), x.contiguous(), dgain, dx),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return RMSNormGradients(dx, dgain)
-
-
-def _plain_forward(x, eps) -> tuple:
-    if not _usable(x):
-        return _of._plain_forward(x, eps)
-    _given = (x, eps)
-    C = x.shape[1]
-    N = x.shape[0]
-    inv_rms = x.new_empty(N, 1)
-    xhat = x.new_empty(N, C)
-    _done = _run("plain_forward", (x.contiguous(), inv_rms, xhat), (C, N, eps))
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (xhat, inv_rms)
-
-
-def _plain_backward(dy, inv_rms, y, needs) -> tuple:
-    if not _usable(dy, inv_rms, y):
-        return _of._plain_backward(dy, inv_rms, y, needs)
-    _given = (dy, inv_rms, y, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "plain_backward",
-        (dy.contiguous(), inv_rms.contiguous(), y.contiguous(), dx),
-        (C, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    return (dx,)
+table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
+table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
+table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")
+table.add("plain backward", "plain_backward(dy, inv_rms, y; C, N) -> dx")

@@ -18,21 +18,6 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real>
-static int backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    const Real* dy, const Real* y, Real* dpre, Real* dbias_ih, int64_t H, int64_t N, int threads
-) {
-    rows(N, H * N, threads, [=](int64_t n, Real* dbias_ih) INLINE {
-        each(H, [=](int64_t i_H) INLINE {
-            const Real dpre_now = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
-            dpre[n * H + i_H] = dpre_now;
-            dbias_ih[i_H] += dpre_now;
-        });
-    }, Columns(dbias_ih, H));
-    return DONE;
-}
-EXPORTED(backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh)
-
-template <class Real>
 static int backward(
     const Real* dy, const Real* y, Real* dpre, Real* dbias_ih, int64_t H, int64_t N, int threads
 ) {
@@ -57,17 +42,6 @@ static int plain_forward(
     return DONE;
 }
 EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_of_dh_dweight_ih_dweight_hh(
-    const Real* dy, const Real* y, Real* dpre, int64_t H, int64_t N, int threads
-) {
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dpre[n * H + i_H] = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dh_dweight_ih_dweight_hh)
 
 template <class Real>
 static int plain_backward(

@@ -2,161 +2,65 @@
 # source sha256: 049a4742a7f655243d433246baf4a8db79875f17ebb226d59531fc18e8960986
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RNNCell: kernels, from rnn_cell.cpp, in the place of lines of torch.
-
-Each function is that of ``rnn_cell.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""RNNCell on kernels, from rnn_cell.cpp. How a table is read stands in _table.py."""
 
 from .. import rnn_cell as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "4d0cc798162d4d8ef99cac32a61872676e14120dc1746d18a455ce1bfb2f391e",
-    ("_forward", "_backward", "_plain_forward", "_plain_backward"),
+    __file__,
+    "e3050431a949ca525495e5ca2a1e379c2b5137f26d895f106e00e365e8c54ff1",
+    """
+    x: N K
+    h, y, dy, dpre: N H
+    weight_ih: H K
+    weight_hh: H H
+    bias_ih = 0, bias_hh = 0, dbias_ih: H
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (5, 2, 0),
-    "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh": (4, 2, 0),
-    "backward": (4, 2, 0),
-    "plain_forward": (3, 2, 0),
-    "plain_backward_of_dh_dweight_ih_dweight_hh": (3, 2, 0),
-    "plain_backward": (3, 2, 0),
-}).run
-RNNCellForward = _module.RNNCellForward
-RNNCellGradients = _module.RNNCellGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
-    if not _usable(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        return _of._forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    _given = (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-    H = h.shape[1]
-    N = x.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(H)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(H)
-    product_1 = x @ weight_ih.mT
-    product_2 = h @ weight_hh.mT
-    y = x.new_empty(N, H)
-    _done = _run(
-        "forward",
-        (
-            bias_hh.contiguous(),
-            bias_ih.contiguous(),
-            product_1.contiguous(),
-            product_2.contiguous(),
-            y,
-        ),
-        (H, N),
-    )
-    if not _done:
-        return _of._forward(*_given)
-    return RNNCellForward(y, x, h, weight_ih, weight_hh)
-
-
-def _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-    dy, x, h, weight_ih, weight_hh, y, needs,
-):
-    _given = (dy, x, h, weight_ih, weight_hh, y, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dpre = dy.new_empty(N, H)
-    dbias_ih = dy.new_empty(H)
-    _done = _run(
-        "backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh",
-        (dy.contiguous(), y.contiguous(), dpre, dbias_ih),
-        (H, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return RNNCellGradients(None, dh, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
-
-
-@_runtime.uncast
-def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
-    if not _usable(dy, x, h, weight_ih, weight_hh, y):
-        return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
-    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh:
-        return _backward_of_dh_dweight_ih_dweight_hh_dbias_ih_dbias_hh(
-            dy, x, h, weight_ih, weight_hh, y, needs,
-        )
-    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh and needs.bias_ih and needs.bias_hh):
-        return _of._backward(dy, x, h, weight_ih, weight_hh, y, needs)
-    _given = (dy, x, h, weight_ih, weight_hh, y, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dpre = dy.new_empty(N, H)
-    dbias_ih = dy.new_empty(H)
-    _done = _run("backward", (dy.contiguous(), y.contiguous(), dpre, dbias_ih), (H, N))
-    if not _done:
-        return _of._backward(*_given)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_ih)
-
-
-@_runtime.uncast
-def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
-    if not _usable(x, h, weight_ih, weight_hh):
-        return _of._plain_forward(x, h, weight_ih, weight_hh)
-    _given = (x, h, weight_ih, weight_hh)
-    H = h.shape[1]
-    N = x.shape[0]
-    product_1 = x @ weight_ih.mT
-    product_2 = h @ weight_hh.mT
-    y = x.new_empty(N, H)
-    _done = _run("plain_forward", (product_1.contiguous(), product_2.contiguous(), y), (H, N))
-    if not _done:
-        return _of._plain_forward(*_given)
-    return (y, x, h, weight_ih, weight_hh)
-
-
-def _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, y, needs):
-    _given = (dy, x, h, weight_ih, weight_hh, y, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dpre = dy.new_empty(N, H)
-    _done = _run(
-        "plain_backward_of_dh_dweight_ih_dweight_hh",
-        (dy.contiguous(), y.contiguous(), dpre),
-        (H, N),
-    )
-    if not _done:
-        return _of._plain_backward(*_given)
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return (None, dh, dweight_ih, dweight_hh)
-
-
-@_runtime.uncast
-def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
-    if not _usable(dy, x, h, weight_ih, weight_hh, y):
-        return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)
-    if not needs.x and needs.h and needs.weight_ih and needs.weight_hh:
-        return _plain_backward_of_dh_dweight_ih_dweight_hh(dy, x, h, weight_ih, weight_hh, y, needs)
-    if not (needs.x and needs.h and needs.weight_ih and needs.weight_hh):
-        return _of._plain_backward(dy, x, h, weight_ih, weight_hh, y, needs)
-    _given = (dy, x, h, weight_ih, weight_hh, y, needs)
-    H = dy.shape[1]
-    N = dy.shape[0]
-    dpre = dy.new_empty(N, H)
-    _done = _run("plain_backward", (dy.contiguous(), y.contiguous(), dpre), (H, N))
-    if not _done:
-        return _of._plain_backward(*_given)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    return (dx, dh, dweight_ih, dweight_hh)
+table.add(
+    "forward",
+    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
+    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
+    "forward(bias_hh, bias_ih, product_1, product_2; H, N) -> y",
+)
+table.add(
+    "backward",
+    "backward(dy, y; H, N) -> dpre, dbias_ih",
+    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+    "dbias_hh = dbias_ih",
+)
+table.add(
+    "backward of dh dweight_ih dweight_hh dbias_ih dbias_hh",
+    "backward(dy, y; H, N) -> dpre, dbias_ih",
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+    "dbias_hh = dbias_ih",
+)
+table.add(
+    "plain forward",
+    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
+    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
+    "plain_forward(product_1, product_2; H, N) -> y",
+)
+table.add(
+    "plain backward",
+    "plain_backward(dy, y; H, N) -> dpre",
+    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+)
+table.add(
+    "plain backward of dh dweight_ih dweight_hh",
+    "plain_backward(dy, y; H, N) -> dpre",
+    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
+    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
+    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
+)

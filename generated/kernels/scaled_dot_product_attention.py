@@ -2,152 +2,58 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""ScaledDotProductAttention: kernels, from scaled_dot_product_attention.cpp, in the place of lines of torch.
-
-Each function is that of ``scaled_dot_product_attention.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""ScaledDotProductAttention on kernels, from scaled_dot_product_attention.cpp. How a table is read stands in _table.py."""
 
 from .. import scaled_dot_product_attention as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "90a5a2364f889c642540095d4806ff8cfc020d663f56e46f36237691dd398594",
-    ("_forward", "_backward"),
+    __file__,
+    "e19ee6692d38ce75bae545f2bb230d6802f11a16054e87a3d4aa1406a68c5a3c",
+    """
+    query, dquery: B T E
+    key, dkey: B S E
+    value: B S F
+    probs, dscores: B T S
+    dy: B T F
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 3, 1),
-    "backward_of_dquery": (3, 3, 0),
-    "backward_of_dquery_2": (2, 3, 1),
-    "backward_of_dkey": (3, 3, 0),
-    "backward_of_dkey_2": (2, 3, 1),
-    "backward_of_dkey_dvalue": (3, 3, 0),
-    "backward_of_dkey_dvalue_2": (2, 3, 1),
-    "backward": (3, 3, 0),
-    "backward_2": (4, 4, 1),
-}).run
-ScaledDotProductAttentionForward = _module.ScaledDotProductAttentionForward
-ScaledDotProductAttentionGradients = _module.ScaledDotProductAttentionGradients
-_runtime = _module._runtime
-
-
-@_runtime.uncast
-def _forward(query, key, value, scale) -> ScaledDotProductAttentionForward:
-    if not _usable(query, key, value):
-        return _of._forward(query, key, value, scale)
-    _given = (query, key, value, scale)
-    B = query.shape[0]
-    S = key.shape[1]
-    T = query.shape[1]
-    product_1 = query @ key.mT
-    probs = query.new_empty(B, T, S)
-    _done = _run("forward", (product_1.contiguous(), probs), (B, S, T, scale))
-    if not _done:
-        return _of._forward(*_given)
-    y = probs @ value
-    return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
-
-
-def _backward_of_dquery(dy, query, key, value, probs, scale, needs):
-    _given = (dy, query, key, value, probs, scale, needs)
-    B = dy.shape[0]
-    E = query.shape[2]
-    S = key.shape[1]
-    T = dy.shape[1]
-    dprobs = dy @ value.mT
-    dscores = dy.new_empty(B, T, S)
-    _done = _run(
-        "backward_of_dquery",
-        (dprobs.contiguous(), probs.contiguous(), dscores),
-        (B, S, T),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    product_2 = dscores @ key
-    dquery = dy.new_empty(B, T, E)
-    _done = _run("backward_of_dquery_2", (product_2.contiguous(), dquery), (B, E, T, scale))
-    if not _done:
-        return _of._backward(*_given)
-    return ScaledDotProductAttentionGradients(dquery, None, None)
-
-
-def _backward_of_dkey(dy, query, key, value, probs, scale, needs):
-    _given = (dy, query, key, value, probs, scale, needs)
-    B = dy.shape[0]
-    E = query.shape[2]
-    S = key.shape[1]
-    T = dy.shape[1]
-    dprobs = dy @ value.mT
-    dscores = dy.new_empty(B, T, S)
-    _done = _run("backward_of_dkey", (dprobs.contiguous(), probs.contiguous(), dscores), (B, S, T))
-    if not _done:
-        return _of._backward(*_given)
-    product_3 = dscores.mT @ query
-    dkey = dy.new_empty(B, S, E)
-    _done = _run("backward_of_dkey_2", (product_3.contiguous(), dkey), (B, E, S, scale))
-    if not _done:
-        return _of._backward(*_given)
-    return ScaledDotProductAttentionGradients(None, dkey, None)
-
-
-def _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs):
-    _given = (dy, query, key, value, probs, scale, needs)
-    B = dy.shape[0]
-    E = query.shape[2]
-    S = key.shape[1]
-    T = dy.shape[1]
-    dprobs = dy @ value.mT
-    dvalue = probs.mT @ dy
-    dscores = dy.new_empty(B, T, S)
-    _done = _run(
-        "backward_of_dkey_dvalue",
-        (dprobs.contiguous(), probs.contiguous(), dscores),
-        (B, S, T),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    product_3 = dscores.mT @ query
-    dkey = dy.new_empty(B, S, E)
-    _done = _run("backward_of_dkey_dvalue_2", (product_3.contiguous(), dkey), (B, E, S, scale))
-    if not _done:
-        return _of._backward(*_given)
-    return ScaledDotProductAttentionGradients(None, dkey, dvalue)
-
-
-@_runtime.uncast
-def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
-    if not _usable(dy, query, key, value, probs):
-        return _of._backward(dy, query, key, value, probs, scale, needs)
-    if needs.query and not needs.key and not needs.value:
-        return _backward_of_dquery(dy, query, key, value, probs, scale, needs)
-    if not needs.query and needs.key and not needs.value:
-        return _backward_of_dkey(dy, query, key, value, probs, scale, needs)
-    if not needs.query and needs.key and needs.value:
-        return _backward_of_dkey_dvalue(dy, query, key, value, probs, scale, needs)
-    if not (needs.query and needs.key and needs.value):
-        return _of._backward(dy, query, key, value, probs, scale, needs)
-    _given = (dy, query, key, value, probs, scale, needs)
-    B = dy.shape[0]
-    E = query.shape[2]
-    S = key.shape[1]
-    T = dy.shape[1]
-    dprobs = dy @ value.mT
-    dvalue = probs.mT @ dy
-    dscores = dy.new_empty(B, T, S)
-    _done = _run("backward", (dprobs.contiguous(), probs.contiguous(), dscores), (B, S, T))
-    if not _done:
-        return _of._backward(*_given)
-    product_2 = dscores @ key
-    product_3 = dscores.mT @ query
-    dkey = dy.new_empty(B, S, E)
-    dquery = dy.new_empty(B, T, E)
-    _done = _run(
-        "backward_2",
-        (product_2.contiguous(), product_3.contiguous(), dkey, dquery),
-        (B, E, S, T, scale),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return ScaledDotProductAttentionGradients(dquery, dkey, dvalue)
+table.add(
+    "forward",
+    ("product_1", lambda query, key: query @ key.mT),
+    "forward(product_1; B, S, T; scale) -> probs",
+    ("y", lambda probs, value: probs @ value),
+)
+table.add(
+    "backward",
+    ("dprobs", lambda dy, value: dy @ value.mT),
+    ("dvalue", lambda dy, probs: probs.mT @ dy),
+    "backward(dprobs, probs; B, S, T) -> dscores",
+    ("product_2", lambda dscores, key: dscores @ key),
+    ("product_3", lambda query, dscores: dscores.mT @ query),
+    "backward_2(product_2, product_3; B, E, S, T; scale) -> dkey, dquery",
+)
+table.add(
+    "backward of dquery",
+    ("dprobs", lambda dy, value: dy @ value.mT),
+    "backward(dprobs, probs; B, S, T) -> dscores",
+    ("product_2", lambda dscores, key: dscores @ key),
+    "backward_of_dquery_2(product_2; B, E, T; scale) -> dquery",
+)
+table.add(
+    "backward of dkey",
+    ("dprobs", lambda dy, value: dy @ value.mT),
+    "backward(dprobs, probs; B, S, T) -> dscores",
+    ("product_3", lambda query, dscores: dscores.mT @ query),
+    "backward_of_dkey_2(product_3; B, E, S; scale) -> dkey",
+)
+table.add(
+    "backward of dkey dvalue",
+    ("dprobs", lambda dy, value: dy @ value.mT),
+    ("dvalue", lambda dy, probs: probs.mT @ dy),
+    "backward(dprobs, probs; B, S, T) -> dscores",
+    ("product_3", lambda query, dscores: dscores.mT @ query),
+    "backward_of_dkey_2(product_3; B, E, S; scale) -> dkey",
+)

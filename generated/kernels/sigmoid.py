@@ -2,48 +2,19 @@
 # source sha256: 58e9f0b1b412dc7645ee5fc2dc9d08fa6fb19b905a58fa11f97d7eb3f04ad6a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Sigmoid: kernels, from sigmoid.cpp, in the place of lines of torch.
-
-Each function is that of ``sigmoid.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Sigmoid on kernels, from sigmoid.cpp. How a table is read stands in _table.py."""
 
 from .. import sigmoid as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "c32d1d10a13e631946fa9bd484ad73e1f91ef19d61022efe835510607387e31d",
-    ("_forward", "_backward"),
+    __file__,
+    "7df7328e37b03c2cef0f2ce0a663c9fe51b7b5501dd9276d00561e53ec9a3329",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-SigmoidForward = _module.SigmoidForward
-SigmoidGradients = _module.SigmoidGradients
-
-
-def _forward(x) -> SigmoidForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return SigmoidForward(y)
-
-
-def _backward(dy, y, needs) -> SigmoidGradients:
-    if not _usable(dy, y):
-        return _of._backward(dy, y, needs)
-    _given = (dy, y, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return SigmoidGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, y; N) -> dx")

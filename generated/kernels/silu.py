@@ -2,48 +2,19 @@
 # source sha256: 1c59de4eb4048087de1967e1600bf80f3797f9c6a71b5f67284594e61ea009d3
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Silu: kernels, from silu.cpp, in the place of lines of torch.
-
-Each function is that of ``silu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Silu on kernels, from silu.cpp. How a table is read stands in _table.py."""
 
 from .. import silu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "6b7614bf0b12e41098666dab1dd814c5ace3e2aae350eba086468bc0e0c6270f",
-    ("_forward", "_backward"),
+    __file__,
+    "692dd3eb398c73230cfdc923ad72d5640ff0c6bab8a482634d32a6288ecf77a7",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-SiluForward = _module.SiluForward
-SiluGradients = _module.SiluGradients
-
-
-def _forward(x) -> SiluForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return SiluForward(y, x)
-
-
-def _backward(dy, x, needs) -> SiluGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, needs)
-    _given = (dy, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return SiluGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, x; N) -> dx")

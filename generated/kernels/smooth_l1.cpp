@@ -40,78 +40,13 @@ static int none_backward(
     return DONE;
 }
 EXPORTED(none_backward)
+PART(none_backward_of_dx, none_backward, true, false)
+PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int sum_forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double beta, int threads
-) {
-    const int beta_above_zero = beta > 0.0;
-    const Real beta_over_two = beta / 2.0;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            return choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
-                    / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
-                    - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
-                    absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
-                    / Real(beta)));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double beta, int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const int beta_above_zero = beta > 0.0;
-    const Real minus_beta = -beta;
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss_2 * choose(beta_above_zero, smaller(larger(x[n] - target[n],
-                minus_beta), Real(beta)) / Real(beta), choose(Real(beta) <= absolute(target[n]
-                - x[n]), sign(x[n] - target[n]), (x[n] - target[n]) / Real(beta)));
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int sum_loss_and_dx_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dx, Real* dtarget, int64_t N, double beta,
+static int forward(
+    const Real* target, const Real* x, Real* loss, int64_t N, double beta, double divisor,
     int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const int beta_above_zero = beta > 0.0;
-    const Real beta_over_two = beta / 2.0;
-    const Real minus_beta = -beta;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = choose(beta_above_zero, smaller(larger(x[n] - target[n],
-                    minus_beta), Real(beta)) / Real(beta), choose(Real(beta) <= absolute(target[n]
-                    - x[n]), sign(x[n] - target[n]), (x[n] - target[n]) / Real(beta)));
-            dx[n] = dx_now;
-            if constexpr (want_dtarget) dtarget[n] = -dx_now;
-            return choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
-                    / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
-                    - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
-                    absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
-                    / Real(beta)));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss_and_dx_dtarget)
-
-template <class Real>
-static int mean_forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double beta, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -126,47 +61,50 @@ static int mean_forward(
                     / Real(beta)));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_forward)
+EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_backward(
+static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double beta, int threads
+    double beta, double divisor, int threads
 ) {
     Scratch scratch;
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const int beta_above_zero = beta > 0.0;
     const Real minus_beta = -beta;
-    const auto dloss_over_N = dloss[0] / Real(N);
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss_over_N * choose(beta_above_zero, smaller(larger(x[n] - target[n],
-                minus_beta), Real(beta)) / Real(beta), choose(Real(beta) <= absolute(target[n]
-                - x[n]), sign(x[n] - target[n]), (x[n] - target[n]) / Real(beta)));
+        const Real dx_now = dloss_over_divisor * choose(beta_above_zero, smaller(larger(x[n]
+                - target[n], minus_beta), Real(beta)) / Real(beta),
+                choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]), (x[n]
+                - target[n]) / Real(beta)));
         dx[n] = dx_now;
         if constexpr (want_dtarget) dtarget[n] = -dx_now;
     });
     return DONE;
 }
-EXPORTED(mean_backward)
+EXPORTED(backward)
+PART(backward_of_dx, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int mean_loss_and_dx_dtarget(
+static int loss(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t N, double beta,
-    int threads
+    double divisor, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const int beta_above_zero = beta > 0.0;
     const Real beta_over_two = beta / 2.0;
-    const Real one_over_N = 1.0 / double(N);
+    const Real one_over_divisor = 1.0 / divisor;
     const Real minus_beta = -beta;
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = one_over_N * choose(beta_above_zero, smaller(larger(x[n]
+            const Real dx_now = one_over_divisor * choose(beta_above_zero, smaller(larger(x[n]
                     - target[n], minus_beta), Real(beta)) / Real(beta),
                     choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]), (x[n]
                     - target[n]) / Real(beta)));
@@ -179,99 +117,9 @@ static int mean_loss_and_dx_dtarget(
                     / Real(beta)));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_loss_and_dx_dtarget)
-
-template <class Real>
-static int none_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double beta,
-    int threads
-) {
-    return none_backward<Real, true, false>(dloss, target, x, dx, nullptr, N, beta, threads);
-}
-EXPORTED(none_backward_of_dx)
-
-template <class Real>
-static int none_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, double beta,
-    int threads
-) {
-    return none_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, beta, threads);
-}
-EXPORTED(none_backward_of_dtarget)
-
-template <class Real>
-static int sum_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double beta,
-    int threads
-) {
-    return sum_backward<Real, true, false>(dloss, target, x, dx, nullptr, N, beta, threads);
-}
-EXPORTED(sum_backward_of_dx)
-
-template <class Real>
-static int sum_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, double beta,
-    int threads
-) {
-    return sum_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, beta, threads);
-}
-EXPORTED(sum_backward_of_dtarget)
-
-template <class Real>
-static int sum_loss_and_dx(
-    const Real* target, const Real* x, Real* loss, Real* dx, int64_t N, double beta, int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, true, false>(target, x, loss, dx, nullptr, N, beta,
-            threads);
-}
-EXPORTED(sum_loss_and_dx)
-
-template <class Real>
-static int sum_loss_and_dtarget(
-    const Real* target, const Real* x, Real* loss, Real* dtarget, int64_t N, double beta,
-    int threads
-) {
-    return sum_loss_and_dx_dtarget<Real, false, true>(target, x, loss, nullptr, dtarget, N, beta,
-            threads);
-}
-EXPORTED(sum_loss_and_dtarget)
-
-template <class Real>
-static int mean_backward_of_dx(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double beta,
-    int threads
-) {
-    return mean_backward<Real, true, false>(dloss, target, x, dx, nullptr, N, beta, threads);
-}
-EXPORTED(mean_backward_of_dx)
-
-template <class Real>
-static int mean_backward_of_dtarget(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, int64_t N, double beta,
-    int threads
-) {
-    return mean_backward<Real, false, true>(dloss, target, x, nullptr, dtarget, N, beta, threads);
-}
-EXPORTED(mean_backward_of_dtarget)
-
-template <class Real>
-static int mean_loss_and_dx(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, double beta, int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, true, false>(target, x, dx, nullptr, loss, N, beta,
-            threads);
-}
-EXPORTED(mean_loss_and_dx)
-
-template <class Real>
-static int mean_loss_and_dtarget(
-    const Real* target, const Real* x, Real* dtarget, Real* loss, int64_t N, double beta,
-    int threads
-) {
-    return mean_loss_and_dx_dtarget<Real, false, true>(target, x, nullptr, dtarget, loss, N, beta,
-            threads);
-}
-EXPORTED(mean_loss_and_dtarget)
+EXPORTED(loss)
+PART(loss_of_dx, loss, true, false)
+PART(loss_of_dtarget, loss, false, true)

@@ -2,50 +2,19 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softmax: kernels, from softmax.cpp, in the place of lines of torch.
-
-Each function is that of ``softmax.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Softmax on kernels, from softmax.cpp. How a table is read stands in _table.py."""
 
 from .. import softmax as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "02e80a8a4b5130805047eb4267458549d59928b4138149c24a129a955e0bcd45",
-    ("_forward", "_backward"),
+    __file__,
+    "050d88f061c67188dc530b2a1ce9ed2d273c7bbb628830562fc235fe8cfdda76",
+    """
+    x, y, dy, dx: N C
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 2, 0),
-    "backward": (3, 2, 0),
-}).run
-SoftmaxForward = _module.SoftmaxForward
-SoftmaxGradients = _module.SoftmaxGradients
-
-
-def _forward(x) -> SoftmaxForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    C = x.shape[1]
-    N = x.shape[0]
-    y = x.new_empty(N, C)
-    _done = _run("forward", (x.contiguous(), y), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return SoftmaxForward(y)
-
-
-def _backward(dy, y, needs) -> SoftmaxGradients:
-    if not _usable(dy, y):
-        return _of._backward(dy, y, needs)
-    _given = (dy, y, needs)
-    C = dy.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (C, N))
-    if not _done:
-        return _of._backward(*_given)
-    return SoftmaxGradients(dx)
+table.add("forward", "forward(x; C, N) -> y")
+table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -47,7 +47,7 @@ static int backward(
 EXPORTED(backward)
 
 template <class Real>
-static int loss_and_dlogits(
+static int loss(
     const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
     int threads
 ) {
@@ -73,4 +73,4 @@ static int loss_and_dlogits(
     loss[0] = sum_1[0] / Real(N);
     return DONE;
 }
-EXPORTED(loss_and_dlogits)
+EXPORTED(loss)

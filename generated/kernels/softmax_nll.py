@@ -2,87 +2,22 @@
 # source sha256: 02c7f493ca2a5b7d0c0d27cb35002f0e0b3547c330b2bdca47c88bf29cee322c
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftmaxNLL: kernels, from softmax_nll.cpp, in the place of lines of torch.
-
-Each function is that of ``softmax_nll.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""SoftmaxNLL on kernels, from softmax_nll.cpp. How a table is read stands in _table.py."""
 
 from .. import softmax_nll as _module
-from . import AtOnce as _AtOnce
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "56dce27a01a6661a1c3147a55e4bec44ba9ebd6f6619a43df2813339af384a95",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "af5d3df87c740c935af35a63640cf9ded0b134d8689f4f7a655fb982da60d26b",
+    """
+    logits, probs, dlogits: N C
+    labels: N, whole numbers
+    loss, dloss: one number
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (4, 2, 0),
-    "backward": (4, 2, 0),
-    "loss_and_dlogits": (4, 2, 0),
-}).run
-SoftmaxNLLForward = _module.SoftmaxNLLForward
-SoftmaxNLLGradients = _module.SoftmaxNLLGradients
-
-
-def _forward(logits, labels) -> SoftmaxNLLForward:
-    if not _usable(logits, labels):
-        return _of._forward(logits, labels)
-    _given = (logits, labels)
-    N = logits.shape[0]
-    C = logits.shape[1]
-    probs = logits.new_empty(N, C)
-    loss = logits.new_empty(())
-    _done = _run("forward", (labels.contiguous(), logits.contiguous(), probs, loss), (C, N))
-    if not _done:
-        return _of._forward(*_given)
-    return SoftmaxNLLForward(loss, labels, probs)
-
-
-def _backward(dloss, labels, probs, needs) -> SoftmaxNLLGradients:
-    if not _usable(dloss, labels, probs):
-        return _of._backward(dloss, labels, probs, needs)
-    _given = (dloss, labels, probs, needs)
-    N = labels.shape[0]
-    C = probs.shape[1]
-    dlogits_ = dloss.new_empty(N, C)
-    _done = _run(
-        "backward",
-        (dloss.contiguous(), labels.contiguous(), probs.contiguous(), dlogits_),
-        (C, N),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return SoftmaxNLLGradients(dlogits_)
-
-
-def _loss_and_dlogits(logits, labels):
-    N = logits.shape[0]
-    C = logits.shape[1]
-    dlogits_ = logits.new_empty(N, C)
-    loss = logits.new_empty(())
-    _done = _run(
-        "loss_and_dlogits",
-        (labels.contiguous(), logits.contiguous(), dlogits_, loss),
-        (C, N),
-    )
-    if not _done:
-        return None
-    return (loss, dlogits_, None)
-
-
-def _takes_plain(logits, labels) -> bool:
-    return False
-
-
-function = _AtOnce(
-    _of.function,
-    _takes_plain,
-    {
-        (True, False): _loss_and_dlogits,
-    },
-    {
-    },
-)
+table.add("forward", "forward(labels, logits; C, N) -> probs, loss")
+table.add("backward", "backward(dloss, labels, probs; C, N) -> dlogits")
+table.add("loss", "loss(labels, logits; C, N) -> dlogits, loss")

@@ -2,48 +2,19 @@
 # source sha256: 20f420d354ddbb9ce8bf35559b1159e3111f42cabb5edb9a692f85e523eda060
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softplus: kernels, from softplus.cpp, in the place of lines of torch.
-
-Each function is that of ``softplus.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Softplus on kernels, from softplus.cpp. How a table is read stands in _table.py."""
 
 from .. import softplus as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "a5a7fa28a6e22f306e7321acf07f466588487c2b9fa38608043b910efb4a7764",
-    ("_forward", "_backward"),
+    __file__,
+    "82cd060b0958a04247ee2acacef8fd12b259b65da5db0c02db493eb9152f77cc",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 1),
-    "backward": (3, 1, 1),
-}).run
-SoftplusForward = _module.SoftplusForward
-SoftplusGradients = _module.SoftplusGradients
-
-
-def _forward(x, beta) -> SoftplusForward:
-    if not _usable(x):
-        return _of._forward(x, beta)
-    _given = (x, beta)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N, beta))
-    if not _done:
-        return _of._forward(*_given)
-    return SoftplusForward(y, x, beta)
-
-
-def _backward(dy, x, beta, needs) -> SoftplusGradients:
-    if not _usable(dy, x):
-        return _of._backward(dy, x, beta, needs)
-    _given = (dy, x, beta, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), x.contiguous(), dx), (N, beta))
-    if not _done:
-        return _of._backward(*_given)
-    return SoftplusGradients(dx)
+table.add("forward", "forward(x; N; beta) -> y")
+table.add("backward", "backward(dy, x; N; beta) -> dx")

@@ -2,105 +2,27 @@
 # source sha256: 0526a3fa5c8c0ab90ceaaff2aa40f53869fd488bbbc18e19840568475520c114
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Std: kernels, from std.cpp, in the place of lines of torch.
-
-Each function is that of ``std.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Std on kernels, from std.cpp. How a table is read stands in _table.py."""
 
 from .. import std as _module
-from . import KeepingLess as _KeepingLess
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "aedf910b4c6973b1992277e37c9a600b9412cbf901a5e80a4f316cf06b438e21",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "510a9a1d6f57e35c0b84da35e2e5dab4ae73fdb75ae95a03eb75cb9c0a930007",
+    """
+    x, diff, dx: N C
+    var, y, dy, sum_2: N
+    mean: N 1
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (4, 2, 1),
-    "backward": (4, 2, 1),
-    "lean_forward": (5, 2, 1),
-    "lean_backward": (6, 2, 1),
-}).run
-StdForward = _module.StdForward
-StdGradients = _module.StdGradients
-
-
-def _forward(x, correction) -> StdForward:
-    if not _usable(x):
-        return _of._forward(x, correction)
-    _given = (x, correction)
-    C = x.shape[1]
-    N = x.shape[0]
-    diff_ = x.new_empty(N, C)
-    var = x.new_empty(N)
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), diff_, var, y), (C, N, correction))
-    if not _done:
-        return _of._forward(*_given)
-    return StdForward(y, diff_, var, correction)
-
-
-def _backward(dy, diff, var, correction, needs) -> StdGradients:
-    if not _usable(dy, diff, var):
-        return _of._backward(dy, diff, var, correction, needs)
-    _given = (dy, diff, var, correction, needs)
-    C = diff.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "backward",
-        (diff.contiguous(), dy.contiguous(), var.contiguous(), dx),
-        (C, N, correction),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return StdGradients(dx)
-
-
-def _lean_forward(x, correction):
-    C = x.shape[1]
-    N = x.shape[0]
-    mean = x.new_empty(N, 1)
-    sum_2 = x.new_empty(N)
-    var = x.new_empty(N)
-    y = x.new_empty(N)
-    _done = _run("lean_forward", (x.contiguous(), mean, sum_2, var, y), (C, N, correction))
-    if not _done:
-        return None
-    return (y, (var, mean, sum_2, x), (correction,))
-
-
-def _lean_backward(dy, var, mean, sum_2, x, correction, needs):
-    C = x.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "lean_backward",
-        (
-            dy.contiguous(),
-            mean.contiguous(),
-            sum_2.contiguous(),
-            var.contiguous(),
-            x.contiguous(),
-            dx,
-        ),
-        (C, N, correction),
-    )
-    if not _done:
-        return None
-    return (dx, None)
-
-
-def _takes_plain(x, correction) -> bool:
-    return False
-
-
-function = _KeepingLess(
-    _of.function,
-    _takes_plain,
-    (_lean_forward, _lean_backward),
-    None,
+table.add("forward", "forward(x; C, N; correction) -> diff, var, y")
+table.add("backward", "backward(diff, dy, var; C, N; correction) -> dx")
+table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, var, y")
+table.add(
+    "lean backward",
+    "lean_backward(dy, mean, sum_2, var, x; C, N; correction) -> dx",
+    saved="var, mean, sum_2, x, correction",
 )

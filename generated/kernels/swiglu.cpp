@@ -25,19 +25,5 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward)
-
-template <class Real>
-static int backward_of_dgate(
-    const Real* dy, const Real* gate, const Real* x, Real* dgate, int64_t N, int threads
-) {
-    return backward<Real, true, false>(dy, gate, x, dgate, nullptr, N, threads);
-}
-EXPORTED(backward_of_dgate)
-
-template <class Real>
-static int backward_of_dx(
-    const Real* dy, const Real* gate, const Real* x, Real* dx, int64_t N, int threads
-) {
-    return backward<Real, false, true>(dy, gate, x, nullptr, dx, N, threads);
-}
-EXPORTED(backward_of_dx)
+PART(backward_of_dgate, backward, true, false)
+PART(backward_of_dx, backward, false, true)

@@ -2,81 +2,19 @@
 # source sha256: 977614093430ebca364fe178d52a336fd99c16413ca7498b275b565feff01757
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Swiglu: kernels, from swiglu.cpp, in the place of lines of torch.
-
-Each function is that of ``swiglu.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Swiglu on kernels, from swiglu.cpp. How a table is read stands in _table.py."""
 
 from .. import swiglu as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "b4dd0f3542cb47b3eb1395b46c94b0273ec5b82823730afb0f3ee124a8c0cdc4",
-    ("_forward", "_backward"),
+    __file__,
+    "e67ae908be67f221eed20a4bae14a6c6e0946b883f5d8c110cb25fd21442730d",
+    """
+    gate, x, y, dy, dgate, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 1, 0),
-    "backward_of_dgate": (4, 1, 0),
-    "backward_of_dx": (4, 1, 0),
-    "backward": (5, 1, 0),
-}).run
-SwigluForward = _module.SwigluForward
-SwigluGradients = _module.SwigluGradients
-
-
-def _forward(gate, x) -> SwigluForward:
-    if not _usable(gate, x):
-        return _of._forward(gate, x)
-    _given = (gate, x)
-    N = gate.shape[0]
-    y = gate.new_empty(N)
-    _done = _run("forward", (gate.contiguous(), x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return SwigluForward(y, gate, x)
-
-
-def _backward_of_dgate(dy, gate, x, needs):
-    _given = (dy, gate, x, needs)
-    N = dy.shape[0]
-    dgate = dy.new_empty(N)
-    _done = _run(
-        "backward_of_dgate",
-        (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate),
-        (N,),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return SwigluGradients(dgate, None)
-
-
-def _backward_of_dx(dy, gate, x, needs):
-    _given = (dy, gate, x, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward_of_dx", (dy.contiguous(), gate.contiguous(), x.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return SwigluGradients(None, dx)
-
-
-def _backward(dy, gate, x, needs) -> SwigluGradients:
-    if not _usable(dy, gate, x):
-        return _of._backward(dy, gate, x, needs)
-    if needs.gate and not needs.x:
-        return _backward_of_dgate(dy, gate, x, needs)
-    if not needs.gate and needs.x:
-        return _backward_of_dx(dy, gate, x, needs)
-    if not (needs.gate and needs.x):
-        return _of._backward(dy, gate, x, needs)
-    _given = (dy, gate, x, needs)
-    N = dy.shape[0]
-    dgate = dy.new_empty(N)
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), gate.contiguous(), x.contiguous(), dgate, dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return SwigluGradients(dgate, dx)
+table.add("forward", "forward(gate, x; N) -> y")
+table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

@@ -2,48 +2,19 @@
 # source sha256: 709abd384979600cb9b5af195d86f55c93c5e850b4f4cfaf862b1351452bdcba
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Tanh: kernels, from tanh.cpp, in the place of lines of torch.
-
-Each function is that of ``tanh.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Tanh on kernels, from tanh.cpp. How a table is read stands in _table.py."""
 
 from .. import tanh as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "c85d0850e865927c1f6d999fff60361ed07074de12b84c0d6e11857c454cad77",
-    ("_forward", "_backward"),
+    __file__,
+    "e620edc4910b44b93744a3ae36b70cd42235aaa7e567d777bcc7fadbc53e18d2",
+    """
+    x, y, dy, dx: N
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (2, 1, 0),
-    "backward": (3, 1, 0),
-}).run
-TanhForward = _module.TanhForward
-TanhGradients = _module.TanhGradients
-
-
-def _forward(x) -> TanhForward:
-    if not _usable(x):
-        return _of._forward(x)
-    _given = (x,)
-    N = x.shape[0]
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), y), (N,))
-    if not _done:
-        return _of._forward(*_given)
-    return TanhForward(y)
-
-
-def _backward(dy, y, needs) -> TanhGradients:
-    if not _usable(dy, y):
-        return _of._backward(dy, y, needs)
-    _given = (dy, y, needs)
-    N = dy.shape[0]
-    dx = dy.new_empty(N)
-    _done = _run("backward", (dy.contiguous(), y.contiguous(), dx), (N,))
-    if not _done:
-        return _of._backward(*_given)
-    return TanhGradients(dx)
+table.add("forward", "forward(x; N) -> y")
+table.add("backward", "backward(dy, y; N) -> dx")

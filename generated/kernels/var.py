@@ -2,92 +2,27 @@
 # source sha256: 8da570031c9f00acc78826be349f1b3ce8ebaead95269549072f8821d1f23627
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Var: kernels, from var.cpp, in the place of lines of torch.
-
-Each function is that of ``var.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""Var on kernels, from var.cpp. How a table is read stands in _table.py."""
 
 from .. import var as _module
-from . import KeepingLess as _KeepingLess
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "0205c80f4b748cff8c3b46d973dc9b78265e998f6a99759b00c9074c51116612",
-    ("_forward", "_backward", "function"),
+    __file__,
+    "cf7912451003a739d281852419714fc5e9d6477db2da9198048d9134764b3a57",
+    """
+    x, diff, dx: N C
+    y, dy, sum_2: N
+    mean: N 1
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (3, 2, 1),
-    "backward": (3, 2, 1),
-    "lean_forward": (4, 2, 1),
-    "lean_backward": (5, 2, 1),
-}).run
-VarForward = _module.VarForward
-VarGradients = _module.VarGradients
-
-
-def _forward(x, correction) -> VarForward:
-    if not _usable(x):
-        return _of._forward(x, correction)
-    _given = (x, correction)
-    C = x.shape[1]
-    N = x.shape[0]
-    diff_ = x.new_empty(N, C)
-    y = x.new_empty(N)
-    _done = _run("forward", (x.contiguous(), diff_, y), (C, N, correction))
-    if not _done:
-        return _of._forward(*_given)
-    return VarForward(y, diff_, correction)
-
-
-def _backward(dy, diff, correction, needs) -> VarGradients:
-    if not _usable(dy, diff):
-        return _of._backward(dy, diff, correction, needs)
-    _given = (dy, diff, correction, needs)
-    C = diff.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run("backward", (diff.contiguous(), dy.contiguous(), dx), (C, N, correction))
-    if not _done:
-        return _of._backward(*_given)
-    return VarGradients(dx)
-
-
-def _lean_forward(x, correction):
-    C = x.shape[1]
-    N = x.shape[0]
-    mean = x.new_empty(N, 1)
-    sum_2 = x.new_empty(N)
-    y = x.new_empty(N)
-    _done = _run("lean_forward", (x.contiguous(), mean, sum_2, y), (C, N, correction))
-    if not _done:
-        return None
-    return (y, (mean, sum_2, x), (correction,))
-
-
-def _lean_backward(dy, mean, sum_2, x, correction, needs):
-    C = x.shape[1]
-    N = dy.shape[0]
-    dx = dy.new_empty(N, C)
-    _done = _run(
-        "lean_backward",
-        (dy.contiguous(), mean.contiguous(), sum_2.contiguous(), x.contiguous(), dx),
-        (C, N, correction),
-    )
-    if not _done:
-        return None
-    return (dx, None)
-
-
-def _takes_plain(x, correction) -> bool:
-    return False
-
-
-function = _KeepingLess(
-    _of.function,
-    _takes_plain,
-    (_lean_forward, _lean_backward),
-    None,
+table.add("forward", "forward(x; C, N; correction) -> diff, y")
+table.add("backward", "backward(diff, dy; C, N; correction) -> dx")
+table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, y")
+table.add(
+    "lean backward",
+    "lean_backward(dy, mean, sum_2, x; C, N; correction) -> dx",
+    saved="mean, sum_2, x, correction",
 )

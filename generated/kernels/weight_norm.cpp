@@ -69,21 +69,5 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward)
-
-template <class Real>
-static int backward_of_dv(
-    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dv, int64_t H, int64_t K,
-    int threads
-) {
-    return backward<Real, true, false>(dw, g, norm, v, nullptr, dv, H, K, threads);
-}
-EXPORTED(backward_of_dv)
-
-template <class Real>
-static int backward_of_dg(
-    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, int64_t H, int64_t K,
-    int threads
-) {
-    return backward<Real, false, true>(dw, g, norm, v, dg, nullptr, H, K, threads);
-}
-EXPORTED(backward_of_dg)
+PART(backward_of_dv, backward, true, false)
+PART(backward_of_dg, backward, false, true)

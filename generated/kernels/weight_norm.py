@@ -2,94 +2,21 @@
 # source sha256: cdc521cb445cea6bbe7b39cdad0bf02e704257d0d594089c0ed604fc227972ce
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""WeightNorm: kernels, from weight_norm.cpp, in the place of lines of torch.
-
-Each function is that of ``weight_norm.py`` with the same name, which is called where no kernel can
-compute: on other devices, in other formats, within transforms.
-"""
+"""WeightNorm on kernels, from weight_norm.cpp. How a table is read stands in _table.py."""
 
 from .. import weight_norm as _module
-from . import Kernels, Original
-from . import usable as _usable
+from ._table import Table
 
-_of = Original(
+
+table = Table(
     _module,
-    "7f99cd3ce19a7375e6793ae06b6504840975e11bd6b404fd12592d6792b39456",
-    ("_forward", "_backward"),
+    __file__,
+    "978ccc979b2d04ef50ca7a5fc0f1f2acf22e010bd00a4a97e6d861874b81a4fc",
+    """
+    v, w, dw, dv: H K
+    g, dg: H
+    norm: H 1
+    """,
 )
-_run = Kernels(__file__, {
-    "forward": (4, 2, 0),
-    "backward_of_dv": (5, 2, 0),
-    "backward_of_dg": (5, 2, 0),
-    "backward": (6, 2, 0),
-}).run
-WeightNormForward = _module.WeightNormForward
-WeightNormGradients = _module.WeightNormGradients
-
-
-def _forward(v, g) -> WeightNormForward:
-    if not _usable(v, g):
-        return _of._forward(v, g)
-    _given = (v, g)
-    H = v.shape[0]
-    K = v.shape[1]
-    norm = v.new_empty(H, 1)
-    w = v.new_empty(H, K)
-    _done = _run("forward", (g.contiguous(), v.contiguous(), norm, w), (H, K))
-    if not _done:
-        return _of._forward(*_given)
-    return WeightNormForward(w, v, g, norm)
-
-
-def _backward_of_dv(dw, v, g, norm, needs):
-    _given = (dw, v, g, norm, needs)
-    H = dw.shape[0]
-    K = dw.shape[1]
-    dv = dw.new_empty(H, K)
-    _done = _run(
-        "backward_of_dv",
-        (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dv),
-        (H, K),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return WeightNormGradients(dv, None)
-
-
-def _backward_of_dg(dw, v, g, norm, needs):
-    _given = (dw, v, g, norm, needs)
-    H = dw.shape[0]
-    K = dw.shape[1]
-    dg = dw.new_empty(H)
-    _done = _run(
-        "backward_of_dg",
-        (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dg),
-        (H, K),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return WeightNormGradients(None, dg)
-
-
-def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
-    if not _usable(dw, v, g, norm):
-        return _of._backward(dw, v, g, norm, needs)
-    if needs.v and not needs.g:
-        return _backward_of_dv(dw, v, g, norm, needs)
-    if not needs.v and needs.g:
-        return _backward_of_dg(dw, v, g, norm, needs)
-    if not (needs.v and needs.g):
-        return _of._backward(dw, v, g, norm, needs)
-    _given = (dw, v, g, norm, needs)
-    H = dw.shape[0]
-    K = dw.shape[1]
-    dg = dw.new_empty(H)
-    dv = dw.new_empty(H, K)
-    _done = _run(
-        "backward",
-        (dw.contiguous(), g.contiguous(), norm.contiguous(), v.contiguous(), dg, dv),
-        (H, K),
-    )
-    if not _done:
-        return _of._backward(*_given)
-    return WeightNormGradients(dv, dg)
+table.add("forward", "forward(g, v; H, K) -> norm, w")
+table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")
