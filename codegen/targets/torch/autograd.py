@@ -8,7 +8,6 @@ from codegen.program.values import Load
 from codegen.targets.torch.lines import LONGEST, STEP
 from codegen.targets.torch.pairs import Pairs
 from codegen.targets.torch.printed import Core
-from codegen.targets.torch.wrapping import wrapped
 from derive.notation.definition import IGNORE_INDEX
 
 
@@ -42,10 +41,8 @@ class Autograd(Pairs):
         return [*(name for name in dict.fromkeys(views) if name in seen), *output]
 
     def takes_plain(self) -> str:
-        """When the shorter pair is taken; nothing where there is none."""
+        """When the shorter pair is taken."""
         plain = self.program.plain
-        if plain is None:
-            return ""
         printer = self.printer(self.program.forward)
         tests = [f"{name} is None" for name in plain.absent]
         tests += [f"{name} == 0" for name in plain.zero]
@@ -55,21 +52,22 @@ class Autograd(Pairs):
         return " and ".join(tests)
 
     def special(self) -> str:
-        """``_plain = _pair.special(...)``; nothing where there is no shorter pair."""
-        if self.plain is None:
-            return ""
+        """``_plain = _pair.special(...)``."""
         line = f"_plain = _pair.special(lambda {self.inputs}: {self.takes_plain()})"
         if len(line) <= LONGEST:
             return line
-        return wrapped("_plain = _pair.special", [f"lambda {self.inputs}: {self.takes_plain()}"])
+        first, *others = self.takes_plain().split(" and ")
+        lines = [f"    lambda {self.inputs}: {first}", *(f"    and {test}" for test in others)]
+        return "\n".join(["_plain = _pair.special(", *lines, ")"])
 
     def plain_pair(self) -> tuple[Core, ...]:
         """The lines of the shorter pair."""
-        if self.plain is None:
-            return ()
         page, pair = self.plain, self.plain.program
         pairs = (("forward", pair.forward), ("backward", pair.backward))
         return (
-            *(page.declared_core(f, f"_plain_{kind}", f"@_plain.{kind}", f.results) for kind, f in pairs),
+            *(
+                page.declared_core(f, f"_plain_{kind}", f"@_plain.{kind}", f.results)
+                for kind, f in pairs
+            ),
             *page.second_cores("_plain", "_plain"),
         )

@@ -32,7 +32,9 @@ class BehindTheBackward(Notation):
             returned = [computed.get(p.name, "None") for p in of.tensors]
             taken = ", ".join([f'"{kind}"', *(str(places[of]) for of, _ in again.vectors)])
             decorator = f"@{declared}.third({taken})"
-            found.append(self.declared_core(again.function, f"{name}_{kind}_again", decorator, returned))
+            found.append(
+                self.declared_core(again.function, f"{name}_{kind}_again", decorator, returned)
+            )
         return tuple(found)
 
     def _places(self, kind: str) -> dict[str, int]:

@@ -54,9 +54,7 @@ class Functions:
         tensors = [p for role in roles for p in function.parameters if p.role in role]
         like = min(tensors, key=lambda p: p.default is not None).name
         hurried, fixed = function is self.program.forward, dict(self.program.fixed)
-        around = Surroundings(
-            self.program.name, self.dims, fixed, self.dtype, hurried, self.asks
-        )
+        around = Surroundings(self.program.name, self.dims, fixed, self.dtype, hurried, self.asks)
         numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         return Printer(self.sizes, numbers, like, around)
 

@@ -1,4 +1,4 @@
-"""What a module says of its arguments: the notation that the runtime reads (`_runtime.Arguments`)."""
+"""What a module says of its arguments, in the notation that the runtime's `Arguments` reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from derive.notation.definition import NONE, REDUCTION, SUM
 from derive.notation.layout import Layout
 
 DERIVED = ("d", "v_", "c_")  # a name with this before it has the axes of the name
-WIDTH = 92
+WIDTH = 92  # of a line of the notation
+NARROWEST = 40  # of the names in one
 
 
 class Notation(Branches):
@@ -69,7 +70,7 @@ class Notation(Branches):
         return sorted(words, key=[NONE, SUM, self.program.reduction, *words].index)
 
     def _said(self) -> dict[str, str]:
-        """By name its axes, and what else is said of it; what is derived from another is left out."""
+        """By name its axes, and what else is said; what is derived from another is left out."""
         known, needed = self._layouts(), self._needed()
         inputs = {p.name: p for p in self.program.forward.parameters if p.role not in NUMBERS}
         found = {}
@@ -162,5 +163,5 @@ def _parts(line: str) -> Iterable[str]:
     if len(line) <= WIDTH:
         return [line]
     names, _, said = line.partition(": ")
-    rows = wrap(names, max(WIDTH - len(said), 40), break_long_words=False)
+    rows = wrap(names, max(WIDTH - len(said), NARROWEST), break_long_words=False)
     return [f"{row.removesuffix(',')}: {said}" for row in rows]

@@ -46,7 +46,19 @@ class Page(Autograd):
             for name in function.results
         )
 
-    def results_of_second(self) -> tuple[tuple[str, str, str], ...]:
+    def seconds(self) -> tuple[dict[str, object], ...]:
+        """The second order, if there is one."""
+        if self.program.second is None:
+            return ()
+        return ({"results": self._results_of_second(), "cores": self.second_cores("", "_pair")},)
+
+    def plains(self) -> tuple[dict[str, object], ...]:
+        """The shorter pair, if there is one."""
+        if self.plain is None:
+            return ()
+        return ({"special": self.special(), "cores": self.plain_pair()},)
+
+    def _results_of_second(self) -> tuple[tuple[str, str, str], ...]:
         """The fields of what the backward of the backward returns."""
         second, backward = self.program.second, self.program.backward
         tangent, *gradients = second.double.results

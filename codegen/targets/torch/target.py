@@ -68,11 +68,9 @@ class TorchTarget:
             inputs=page.inputs,
             output=program.forward.results[0],
             functions=page.printed(),
-            second=page.results_of_second() if program.second is not None else (),
+            seconds=page.seconds(),
             name=program.name,
-            cores=page.second_cores("", "_pair"),
-            special=page.special(),
-            plain=page.plain_pair(),
+            plains=page.plains(),
         )
         head = self.printed(
             "head.py.jinja",

@@ -18,7 +18,7 @@ KINDS = {
     "shape": "tuple[int, ...]",
     "reduction": "str",
 }
-UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\(|inputs$|outputs$)")
+UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\(|inputs$|outputs$|\d+$)")
 
 
 def broken_at_its_place(line: str) -> str:
