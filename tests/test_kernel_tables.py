@@ -1,0 +1,165 @@
+"""A table of kernels, read: which kernel is called with what, and what its row makes of it. None is
+built here; ``called`` are Python functions in their place.
+"""
+
+import importlib
+import sys
+
+import pytest
+import torch
+
+from codegen.targets import kernels as languages
+
+SHAPES = """
+    x, y, dx, dy: N C
+    inv_std: N 1
+    gain = 1, bias = 0.5, dgain, dbias: C
+    labels: N, whole numbers
+    total: one number
+    Gate = 4
+    gates: Gate N
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """What all kernels share, as a package of its own."""
+    folder = tmp_path_factory.mktemp("tables")
+    kernels = folder / "tables_of_kernels"
+    kernels.mkdir()
+    for name, text in languages["cpp"].shared().items():
+        (kernels / name).write_text(text)
+    sys.path.insert(0, str(folder))
+    yield lambda name: importlib.import_module(f"tables_of_kernels.{name}")
+    sys.path.remove(str(folder))
+
+
+class Rows:
+    """Writes rows as functions; ``called`` are (kernel, what it was given) in order."""
+
+    def __init__(self, package):
+        self.calls, self.reading = package("_calls"), package("_reading")
+        self.kernels = package("_running").Kernels("thing.py")
+        self.called, self.status = [], 0
+
+    def function(self, arguments, steps, results, make=None, filled=True, **more):
+        shapes = self.reading.shapes_of(SHAPES)
+        own = self.calls.Call(self.kernels, shapes, steps, arguments, filled=filled, **more)
+        function = own.function([results], make)
+        for name, kernel in self.kernels.every.items():
+            kernel.functions[torch.float64] = lambda *given, n=name: self.answer(n, given)
+        return function
+
+    def answer(self, name, given):
+        self.called.append((name, given[:-1]))  # the last one is the number of threads
+        return self.status
+
+
+@pytest.fixture
+def rows(package):
+    return Rows(package)
+
+
+X = torch.arange(6.0, dtype=torch.float64).reshape(2, 3)
+GAIN = torch.ones(3, dtype=torch.float64)
+
+
+def test_a_kernel_is_given_addresses_sizes_and_numbers_in_their_order(rows):
+    step = "forward(gain, x; C, N; eps) -> inv_std, y"
+    forward = rows.function(["x", "gain", "eps"], [step], ["y", "gain", "eps", "nothing"])
+    y, gain, eps, nothing = forward(X, GAIN, 1e-5)
+    ((name, given),) = rows.called
+    inv_std, made = given[2:4]
+    assert (name, given[:2], given[4:]) == (
+        "forward",
+        (GAIN.data_ptr(), X.data_ptr()),
+        (3, 2, 1e-5),
+    )
+    assert y.data_ptr() == made != inv_std and y.shape == (2, 3) and y.dtype == X.dtype
+    assert gain is GAIN and eps == 1e-5 and nothing is None
+    assert rows.kernels.every["forward"].counts == (4, 2, 1)
+
+
+def test_what_is_not_contiguous_is_copied_and_what_a_kernel_refuses_is_none(rows):
+    forward = rows.function(["x"], ["forward(x; C, N) -> y"], ["y"])
+    strided = X.T
+    forward(strided)
+    assert rows.called[0][1][0] != strided.data_ptr() and rows.called[0][1][2:] == (2, 3)
+    rows.status = 1
+    assert forward(X) is None
+    rows.status = 2
+    with pytest.raises(MemoryError, match="thing: forward has no memory"):
+        forward(X)
+
+
+def test_what_is_left_out_is_filled_in_where_the_row_has_it(rows):
+    step = "forward(bias, gain, x; C, N) -> y"
+    gain, bias = rows.function(["x", "gain", "bias"], [step], ["gain", "bias"])(X, None, None)
+    assert torch.equal(gain, GAIN) and torch.equal(bias, GAIN / 2)
+    plain = rows.function(["x", "gain", "bias"], ["plain(x; C, N) -> y"], ["y", "gain"])
+    assert torch.equal(plain(X, None, None)[1], GAIN)  # which is a result
+    plain = rows.function(["x", "gain"], ["plain(x; C, N) -> y"], ["y"])
+    assert len(plain(X, None)) == 1
+    back = rows.function(["dy", "gain"], ["back(dy, gain; C, N) -> dx"], ["dx"], filled=False)
+    assert back(X, GAIN)[0].shape == (2, 3)
+
+
+def test_lines_of_torch_stand_between_kernels(rows):
+    steps = [
+        ("product", lambda x, gain: x @ gain),
+        "forward(product: N; N) -> total",
+        ("low, high", lambda x, N: (x.min(), N)),
+        "other = low",
+        "twice = N * C",
+    ]
+    forward = rows.function(["x", "gain"], steps, ["total", "other", "high", "twice"])
+    total, other, high, twice = forward(X, GAIN)
+    assert total.shape == () and other == 0 and high == 2 and twice == 6
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        dtypes = rows.function(["x", "gain"], [steps[0], steps[1]], ["product"])(X, GAIN)
+    assert dtypes[0].dtype == torch.float64
+
+
+def test_a_part_leaves_null_what_is_not_wanted(rows):
+    step = "backward(dy; C, N) -> dgain, dbias, dx"
+    made = ["dx", "dgain", "also"]
+    same = "also = dgain"
+    part = {"part": ["dgain"], "left_out": ["dx", "dbias"], "filled": False}
+    dx, dgain, also = rows.function(["dy"], [step, same], made, **part)(X)
+    ((name, given),) = rows.called
+    assert name == "backward_of_dgain" and dx is None and dgain is also
+    assert given[1:4] == (dgain.data_ptr(), None, None)
+
+
+def test_sizes_are_fixed_given_or_read_off_shapes(rows):
+    labels = torch.zeros(2, dtype=torch.int64)
+    step = "forward(labels, x; C, Gate, K, N) -> gates, more: K 1"
+    forward = rows.function(["labels", "x", "K"], [step], ["gates", "more", "N"])
+    gates, more, n = forward(labels, X, 7)
+    assert gates.shape == (4, 2) and more.shape == (7, 1) and n == 2
+    assert gates.dtype == torch.float64  # that of the first argument which is no label
+    assert rows.called[0][1][4:] == (3, 4, 7, 2)
+
+
+def test_a_name_that_is_nowhere_is_named(rows):
+    with pytest.raises(ValueError, match="K is neither given nor made"):
+        rows.function(["x"], ["forward(x; K) -> y"], ["y"])
+
+
+def test_a_row_for_several_reductions_is_one_for_each(package):
+    table = package("_table").Table.__new__(package("_table").Table)
+    table.rows = []
+    step = "forward(x; C, N; divisor) -> total"
+    table.add("sum | mean plain loss of dx", "divisor = 1 | N * C", step, of="dx | dx dy")
+    one, other = table.rows
+    assert (one.word, one.plain, one.kind, one.of) == ("sum", True, "loss", ("dx",))
+    assert one.steps == ("divisor = 1", step) and other.steps == ("divisor = N * C", step)
+    assert other.word == "mean" and other.parts == (("dx",), ("dx", "dy"))
+    table.add("lean backward", step, saved="x, eps")
+    last = table.rows[-1]
+    assert (last.word, last.plain, last.kind, last.saved) == (
+        "",
+        False,
+        "lean backward",
+        ("x", "eps"),
+    )
