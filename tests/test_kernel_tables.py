@@ -4,10 +4,14 @@ built here; ``called`` are Python functions in their place.
 
 import importlib
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
+from codegen.schedule.divided import divided
+from codegen.schedule.elements import Element, entry, index, number, size
+from codegen.schedule.nodes import Flat, Node
 from codegen.targets import kernels as languages
 
 SHAPES = """
@@ -163,3 +167,57 @@ def test_a_row_for_several_reductions_is_one_for_each(package):
         "lean backward",
         ("x", "eps"),
     )
+
+
+# -- reductions that differ in a divisor -------------------------------------------
+
+LOSSES = entry("losses", index("N"))
+
+
+def times(*args):
+    return Element("multiply", args)
+
+
+def divide(*args):
+    return Element("divide", args)
+
+
+def flat_of(*values):
+    """``total`` is the sum of losses, or the first of the values; the others are gradients."""
+    first = Node("total", (), LOSSES, "sum", ("N",))
+    of_sum, *gradients = values
+    nodes = [first] if of_sum is None else [replace(first, name="sum"), Node("total", (), of_sum)]
+    nodes += [Node(f"d{i}", ("N",), value) for i, value in enumerate(gradients)]
+    return Flat((), (), tuple(nodes), {}, (("total", "total"),), (), {})
+
+
+def test_a_sum_and_what_is_divided_by_sizes_are_one_function_of_a_divisor():
+    x = entry("x", index("N"))
+    whole = flat_of(None, times(entry("dloss"), x), x)
+    mean = flat_of(
+        divide(divide(entry("sum"), size("N")), size("C")),
+        times(divide(divide(entry("dloss"), size("N")), size("C")), x),
+        times(divide(divide(number(1), size("N")), size("C")), x),
+    )
+    found, sizes = divided(whole, mean, "divisor")
+    by = Element("scalar", name="divisor")
+    assert sizes == ("C", "N") and found.scalars == ("divisor",)
+    assert [node.value for node in found.nodes[1:]] == [
+        divide(entry("sum"), by),
+        times(divide(entry("dloss"), by), x),
+        times(divide(number(1), by), x),
+    ]
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        times(divide(entry("dloss"), size("C")), entry("x", index("N"))),  # by other sizes
+        times(divide(entry("dloss"), size("N")), entry("y", index("N"))),  # of something else
+        divide(times(entry("dloss"), entry("x", index("N"))), entry("counted")),  # by no size
+    ],
+)
+def test_what_differs_in_more_is_not(gradient):
+    whole = flat_of(None, times(entry("dloss"), entry("x", index("N"))))
+    assert divided(whole, flat_of(divide(entry("sum"), size("N")), gradient), "divisor") is None
+    assert divided(whole, whole, "divisor") is None
