@@ -51,7 +51,8 @@ class Rows:
         own = self.calls.Call(self.kernels, shapes, steps, arguments, filled=filled, **more)
         function = own.function([results], make)
         for name, kernel in self.kernels.every.items():
-            kernel.functions[torch.float64] = lambda *given, n=name: self.answer(n, given)
+            for dtype in (torch.float32, torch.float64):
+                kernel.functions[dtype] = lambda *given, n=name: self.answer(n, given)
         return function
 
     def answer(self, name, given):
@@ -120,19 +121,19 @@ def test_lines_of_torch_stand_between_kernels(rows):
     total, other, high, twice = forward(X, GAIN)
     assert total.shape == () and other == 0 and high == 2 and twice == 6
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        dtypes = rows.function(["x", "gain"], [steps[0], steps[1]], ["product"])(X, GAIN)
-    assert dtypes[0].dtype == torch.float64
+        (product,) = rows.function(["x", "gain"], steps[:2], ["product"])(X.float(), GAIN.float())
+    assert product.dtype == torch.float32
 
 
 def test_a_part_leaves_null_what_is_not_wanted(rows):
     step = "backward(dy; C, N) -> dgain, dbias, dx"
-    made = ["dx", "dgain", "also"]
-    same = "also = dgain"
-    part = {"part": ["dgain"], "left_out": ["dx", "dbias"], "filled": False}
-    dx, dgain, also = rows.function(["dy"], [step, same], made, **part)(X)
+    made = ["dx", "dbias", "also"]
+    same = "also = dbias"
+    part = {"part": ["dbias"], "left_out": ["dx", "dgain"], "filled": False}
+    dx, dbias, also = rows.function(["dy"], [step, same], made, **part)(X)
     ((name, given),) = rows.called
-    assert name == "backward_of_dgain" and dx is None and dgain is also
-    assert given[1:4] == (dgain.data_ptr(), None, None)
+    assert name == "backward_of_dbias" and dx is None and dbias is also
+    assert given[1:4] == (None, dbias.data_ptr(), None)
 
 
 def test_sizes_are_fixed_given_or_read_off_shapes(rows):
@@ -221,3 +222,12 @@ def test_what_differs_in_more_is_not(gradient):
     whole = flat_of(None, times(entry("dloss"), entry("x", index("N"))))
     assert divided(whole, flat_of(divide(entry("sum"), size("N")), gradient), "divisor") is None
     assert divided(whole, whole, "divisor") is None
+
+
+def test_loops_over_other_axes_are_not():
+    x = entry("x", index("N"))
+    whole, mean = flat_of(None, x), flat_of(divide(entry("sum"), size("N")), x)
+    assert divided(whole, mean, "divisor") is not None
+    *first, last = mean.nodes
+    other = replace(mean, nodes=(*first, replace(last, axes=("C",))))
+    assert divided(whole, other, "divisor") is None
