@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from codegen.targets.cpp.row import Axes, Called, Line, Row, Same
 from codegen.targets.torch.lines import LONGEST
-from codegen.targets.torch.wrapping import in_tuple, wrapped
+from codegen.targets.torch.wrapping import wrapped
 
 INSIDE = " " * 4  # before what is given to a call, and before the lines of a function
 
@@ -80,14 +80,11 @@ class _Functions:
         self.texts: list[str] = []
 
     def name(self, line: Line) -> str:
-        body = [
-            line.text,
-            f"return {in_tuple(line.makes) if len(line.makes) > 1 else line.makes[0]}",
-        ]
+        body = [line.text]
         if line.expression:
             body = [f"return {line.expression}"]
-        if not line.makes:
-            body = [line.text]
+        elif line.makes:
+            body.append(f"return {', '.join(line.makes)}")
         text = "\n".join(INSIDE + part for part in body)
         known = "|".join((*line.takes, text))
         if known not in self.names:

@@ -39,6 +39,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from torch.compiler import is_compiling
+
 from ._applied import AtOnce, ByReduction, KeepingLess
 from ._calls import Call, picked
 from ._reading import Step, named, read, shapes_of
@@ -165,7 +167,7 @@ class Table:
                 return None if own is None else own(*given)
 
         def function(*given):
-            if usable(tensors(given)):
+            if not is_compiling() and usable(tensors(given)):  # it sees through no itemgetter
                 found = call(*given)
                 if found is not None:
                     return found
