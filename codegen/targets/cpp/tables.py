@@ -16,8 +16,8 @@ INSIDE = " " * 4  # before what is given to a call, and before the lines of a fu
 
 @dataclass(frozen=True)
 class Table:
-    """As its template prints it: lines of ``shapes``, ``functions`` of several lines that rows
-    name, and calls that add the ``rows``.
+    """As its template prints it: lines of ``shapes``, those of ``functions`` that rows name, and
+    calls that add the ``rows``.
     """
 
     shapes: tuple[str, ...]
@@ -32,7 +32,8 @@ def table_of(rows: Sequence[Row], fixed: Mapping[str, int]) -> Table:
     functions = _Functions()
     texts = tuple(_row(row, shapes, functions) for row in rows)
     lines = [*_declared(shapes, filled, whole), *(f"{n} = {size}" for n, size in fixed.items())]
-    return Table(tuple(lines), tuple(functions.texts), texts)
+    printed = [line for text in functions.texts for line in ("", "", text)]
+    return Table(tuple(lines), (*printed, *[""] * bool(printed)), texts)
 
 
 def _most_common(rows: Sequence[Row]) -> dict[str, Axes]:
