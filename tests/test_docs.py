@@ -37,6 +37,7 @@ from derive import forward_from
 
 TEXTS = {name: file.read_text() for name, file in PAGES.items()}
 KERNEL = "generated/kernels/softmax_nll.cpp"
+TABLE = "generated/kernels/layer_norm.py"
 MOST = 170  # lines of README.md: a start, and no reference
 ARCHITECTURE = TEXTS["docs/architecture.md"]
 
@@ -57,9 +58,12 @@ def test_what_is_shown_is_what_is_printed_today(page, tmp_path):
     assert conversed(TEXTS[page], tmp_path) == ""
 
 
-def test_the_kernel_that_is_shown_is_the_one_that_is_written():
-    (shown,) = (e for e in examples(TEXTS["docs/kernels.md"]) if e.language == "cpp")
-    assert shown.text.strip() in (PAGES["docs/kernels.md"].parents[1] / KERNEL).read_text()
+def test_the_kernel_and_the_table_that_are_shown_are_those_that_are_written():
+    shown = {e.language: e.text.strip() for e in examples(TEXTS["docs/kernels.md"])}
+    assert shown["cpp"] in (ROOT / KERNEL).read_text()
+    digest = re.compile(r'"[0-9a-f]{64}"')  # of the module
+    table = digest.sub("", (ROOT / TABLE).read_text())
+    assert digest.sub("", shown["text"]) in table
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -79,6 +79,14 @@ BODIES = {
     xhat = diff / (Sum(diff**2, N) / N + 1)
     y = gain * xhat + bias
 """,
+    "a number that is divided by a size, which may be 0, in a loss with divisors of its own": """
+    divisor = Input(N, C)
+    table = Input(N, C)
+    given = Input(C, default=2)
+    power = Scalar(0.5)
+    losses = Sum((divisor - table * given)**2, C) * power / C
+    loss = Reduced(losses, mean=N, batchmean=N * C)
+""",
     "names that C++ and the writer have": """
     x = Input(N, C)
     rows = Input(C)
@@ -105,11 +113,11 @@ AXES = "M, L = Axis('M'), Axis('L')\n"
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
     file = tmp_path / "own.py"
-    more = "from derive import Size, Unflatten\n"
+    more = "from derive import Reduced, Scalar, Size, Unflatten\n"
     file.write_text(f"{HEAD}{more}{AXES}\n\nclass Own(Forward):{body}")
     generated = generate(forward_from(file), order=1, kernels=kernels["cpp"])
     text, wrapper = generated.kernels
-    assert "EXPORTED(forward)" in text and '"forward(' in wrapper
+    assert "EXPORTED(" in text and "forward(" in wrapper
     assert not re.search("#pragma|omp_|firstprivate|steady_", text)  # a matter of loops.h
 
 

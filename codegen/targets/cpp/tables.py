@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from codegen.targets.cpp.row import Axes, Called, Line, Row, Same
 from codegen.targets.torch.lines import LONGEST
-from codegen.targets.torch.wrapping import in_tuple, wrapped
+from codegen.targets.torch.wrapping import wrapped
 
 INSIDE = " " * 4  # before what is given to a call, and before the lines of a function
 
 
 @dataclass(frozen=True)
 class Table:
-    """As its template prints it: lines of ``shapes``, ``functions`` of several lines that rows
-    name, and calls that add the ``rows``.
+    """As its template prints it: lines of ``shapes``, those of ``functions`` that rows name, and
+    calls that add the ``rows``.
     """
 
     shapes: tuple[str, ...]
@@ -32,7 +32,8 @@ def table_of(rows: Sequence[Row], fixed: Mapping[str, int]) -> Table:
     functions = _Functions()
     texts = tuple(_row(row, shapes, functions) for row in rows)
     lines = [*_declared(shapes, filled, whole), *(f"{n} = {size}" for n, size in fixed.items())]
-    return Table(tuple(lines), tuple(functions.texts), texts)
+    printed = [line for text in functions.texts for line in ("", "", text)]
+    return Table(tuple(lines), (*printed, *[""] * bool(printed)), texts)
 
 
 def _most_common(rows: Sequence[Row]) -> dict[str, Axes]:
@@ -80,14 +81,11 @@ class _Functions:
         self.texts: list[str] = []
 
     def name(self, line: Line) -> str:
-        body = [
-            line.text,
-            f"return {in_tuple(line.makes) if len(line.makes) > 1 else line.makes[0]}",
-        ]
+        body = [line.text]
         if line.expression:
             body = [f"return {line.expression}"]
-        if not line.makes:
-            body = [line.text]
+        elif line.makes:
+            body.append(f"return {', '.join(line.makes)}")
         text = "\n".join(INSIDE + part for part in body)
         known = "|".join((*line.takes, text))
         if known not in self.names:

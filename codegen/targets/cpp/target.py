@@ -88,7 +88,6 @@ class CppTarget:
             imports=_imports(program.name, named, bool(step)),
             digest=hashlib.sha256(module.encode()).hexdigest(),
             table=table,
-            blocks=["\n\n\n".join(table.functions)] if table.functions else [],
             steps=[call_of(program, step)] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)
