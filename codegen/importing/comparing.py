@@ -50,11 +50,9 @@ def compared(
     worst = [0.0, 0.0]
     tried = [example.sizes, *more]
     tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
-    for sizes in map(example.at, tried):
-        if sizes in found:
-            continue
-        beside = _Beside(subject, example.arguments, definition, inputs, high)
-        distances = beside.distances(sizes)
+    beside = _Beside(subject, example.arguments, definition, inputs, high)
+    for sizes in (way for each in tried for way in example.ways(each)):
+        distances = None if sizes in found else beside.distances(sizes)
         if distances is not None:
             found.append(sizes)
             worst = [max(pair) for pair in zip(worst, distances, strict=True)]
@@ -80,7 +78,18 @@ class _Beside:
         """How far apart values and gradients are; None where the function does not run at these
         sizes, or has no finite value.
         """
-        for tensors in self._drawn(sizes):
+        found = [self._distances(sizes, whole) for whole in self._ways]
+        found = [pair for pair in found if pair is not None]
+        return (max(v for v, _ in found), max(g for _, g in found)) if found else None
+
+    @property
+    def _ways(self) -> tuple[bool, ...]:
+        """What is only compared is drawn as whole numbers too, which may be equal."""
+        pairs = zip(self.arguments, self.inputs, strict=True)
+        return (True, False) if any(_only_compared(a, d) for a, d in pairs) else (False,)
+
+    def _distances(self, sizes: Mapping[str, int], whole: bool) -> tuple[float, float] | None:
+        for tensors in self._drawn(sizes, whole):
             try:
                 theirs, their_gradients = self._run(tensors)
             except Exception:
@@ -123,12 +132,16 @@ class _Beside:
     def _at(self, sizes: Mapping[str, int]) -> str:
         return "at " + ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
 
-    def _drawn(self, sizes: Mapping[str, int]) -> Iterator[list[Tensor]]:
+    def _drawn(self, sizes: Mapping[str, int], whole: bool) -> Iterator[list[Tensor]]:
         """Arguments, normal numbers first, then those for which logarithms are defined."""
-        made = self.definition.sizes_from({a: sizes[a.name] for a in self.definition.axes if a.name in sizes})
+        made = self.definition.sizes_from(
+            {a: sizes[a.name] for a in self.definition.axes if a.name in sizes}
+        )
         known = {axis.name: n for axis, n in made.items()}
         highest = {
-            d.name: min((known.get(a, sizes.get(a, 1)) for a in self.high.get(d.name, ())), default=2)
+            d.name: min(
+                (known.get(a, sizes.get(a, 1)) for a in self.high.get(d.name, ())), default=2
+            )
             for d in self.inputs
         }
         named = {a.name: highest[d.name] for a, d in zip(self.arguments, self.inputs, strict=True)}
@@ -139,6 +152,8 @@ class _Beside:
                     chosen = torch.Generator().manual_seed(i)
                     out = torch.rand(tensors[i].shape, generator=chosen) < IGNORED_SHARE
                     tensors[i] = torch.where(out, declared.ignored, tensors[i])
+                if whole and _only_compared(self.arguments[i], declared):
+                    tensors[i] = (tensors[i] > tensors[i].median()).double()
             yield tensors
 
     def _leaves(self, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -169,6 +184,10 @@ class _Beside:
         return result.detach(), _gradients(result, leaves)
 
 
+def _only_compared(argument: Argument, declared: Declared) -> bool:
+    return declared.kind == GIVEN and argument.kind == ""
+
+
 def _differs(declared: Declared) -> bool:
     return declared.kind not in (LABELS, MASK, GIVEN)
 
@@ -195,5 +214,3 @@ def _distance(one: Tensor, other: Tensor) -> float:
         return 0.0
     gap = torch.where(one == other, 0, one - other).abs().max().item()
     return gap / max(other.abs().max().item(), 1.0) if gap == gap else float("inf")
-
-

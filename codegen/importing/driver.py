@@ -1,12 +1,12 @@
 """An import, stage by stage.
 
-    subject_of   what is asked     -> Subject     a function or a module; its file is run
-    example_of   Subject           -> Example     sizes and kinds of arguments for which it runs
-    trace        Example           -> Traced      a graph of operations, sizes as symbols
-    Reader.run   Traced            -> statements  every operation by its rule; twice, at other sizes
-    written      statements        -> Written     the file with the forward
-    forward_from Written           -> Forward     read back as any other
-    compared     Forward           -> Agreement   beside the function, in numbers
+subject_of   what is asked     -> Subject     a function or a module; its file is run
+example_of   Subject           -> Example     sizes and kinds of arguments for which it runs
+trace        Example           -> Traced      a graph of operations, sizes as symbols
+Reader.run   Traced            -> statements  every operation by its rule; twice, at other sizes
+written      statements        -> Written     the file with the forward
+forward_from Written           -> Forward     read back as any other
+compared     Forward           -> Agreement   beside the function, in numbers
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from codegen.importing.subjects import Subject, subject_of
 from codegen.importing.text import text
 from codegen.importing.trace import Traced, trace
 from codegen.importing.values import Value
-from codegen.importing.writing import Written, written
+from codegen.importing.writing import Written, class_name, written
 from derive.language.errors import NotationError, Place, QuestionError
+from derive.notation.completeness import generated_names
 from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
@@ -80,7 +81,9 @@ def imported(
     example = replace(example, arguments=arguments)
     reader = read(subject, example, example.sizes)
     _again(subject, example, reader, fixed=sizes_of(sizes))
-    buffers = frozenset(d.name for d, a in zip(reader.inputs, arguments, strict=True) if a.kind == GIVEN)
+    buffers = frozenset(
+        d.name for d, a in zip(reader.inputs, arguments, strict=True) if a.kind == GIVEN
+    )
     file = written(reader, subject, buffers)
     forward = _read_back(file, subject)
     high = {name: sorted(of) for name, of in reader.indices.items()}
@@ -95,7 +98,7 @@ def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader
     module = subject.module(arguments)
     traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
     _refuse_changes(traced, subject)
-    reader = Reader(traced)
+    reader = Reader(traced, taken=generated_names(class_name(subject.name)))
     reader.run()
     try:
         reader.finish(_output(traced, reader, subject))
@@ -142,8 +145,8 @@ def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[st
     axes = axes_in(example.arguments)
     row = SECOND[: len(axes)][::-1]
     other = {**dict(zip(axes, row, strict=False)), **fixed}
-    sizes = example.at(other)
-    if not _runs(subject, example, sizes):
+    sizes = next((way for way in example.ways(other) if _runs(subject, example, way)), None)
+    if sizes is None:
         return
     second = read(subject, example, sizes)
     pairs = zip(reader.statements, second.statements, strict=False)
@@ -153,7 +156,8 @@ def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[st
             at = [", ".join(f"{a} = {s[a]}" for a in axes) for s in (example.sizes, sizes)]
             raise QuestionError(
                 f"{one.name} is {_short(texts[0])} at {at[0]}, and {_short(texts[1])} at {at[1]}",
-                OTHER_SIZES + "; or use x.shape[1] and math.sqrt in the place of a number of Python",
+                OTHER_SIZES
+                + "; or use x.shape[1] and math.sqrt in the place of a number of Python",
                 Place(subject.file, one.line) if one.line else subject.place,
             )
     if len(reader.statements) != len(second.statements):
@@ -206,5 +210,3 @@ def _read_back(file: Written, subject: Subject) -> type[Forward]:
             error.remedy,
             Place(subject.file, line) if line else subject.place,
         ) from None
-
-

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from codegen.importing.asked import LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, run_in_double, untraceable
 from derive.language.errors import QuestionError
@@ -25,6 +25,7 @@ SECOND = (16, 24, 40, 56, 88, 104, 136, 152, 184)  # taken from the last: other 
 LIKELY_LABEL = re.compile(r"label|target|ids|idx|index|^y$|token|class", re.I)
 LIKELY_MASK = re.compile(r"mask|pad|keep|valid|cond", re.I)
 MOST_RUNS = 400  # of a function, for sizes that it takes
+MOST_MASKS = 6  # arguments of which each is tried as a mask
 MULTIPLES = (2, 3, 4)
 
 Size = Callable[[Mapping[str, int]], int]
@@ -32,16 +33,34 @@ Recipe = Mapping[str, Size]  # sizes that are made of others
 
 
 @dataclass(frozen=True)
+class Number:
+    """A size that is this number, as a parameter of the module has it."""
+
+    number: int
+
+    def __call__(self, sizes: Mapping[str, int]) -> int:
+        return self.number
+
+
+@dataclass(frozen=True)
 class Example:
-    """Arguments, each with its kind, the sizes they have, and how to choose others."""
+    """Arguments, each with its kind, the sizes they have, and how to choose others; ``held`` are
+    those of the module's parameters, which it may also have as numbers.
+    """
 
     arguments: tuple[Argument, ...]
     sizes: Mapping[str, int]
     recipe: Recipe
+    held: Mapping[str, int]
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, with what is made of them."""
         return {**sizes, **{axis: size(sizes) for axis, size in self.recipe.items()}}
+
+    def ways(self, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+        """The same, as they are and with the module's own."""
+        found = [self.at(sizes), self.at({**sizes, **self.held})]
+        return found if self.held else found[:1]
 
 
 def axes_in(arguments: Sequence[Argument]) -> list[str]:
@@ -85,14 +104,18 @@ def example_of(
     axes = axes_in(arguments)
     unknown = [axis for axis in sizes if axis not in axes]
     if unknown:
-        raise QuestionError(f"--sizes: there is no axis {unknown[0]}", f"there are {' '.join(axes)}")
+        raise QuestionError(
+            f"--sizes: there is no axis {unknown[0]}", f"there are {' '.join(axes)}"
+        )
     usual = dict(zip(axes, itertools.chain(FIRST, itertools.count(FIRST[-1] + 8, 8)), strict=False))
-    fixed = {a: n for arg in arguments for a, n in zip(arg.axes, _shape(subject, arg), strict=False)}
+    fixed = {
+        a: n for arg in arguments for a, n in zip(arg.axes, _shape(subject, arg), strict=False)
+    }
     known = {**{a: n for a, n in fixed.items() if not a.isdigit()}, **sizes}
     first: Exception | None = None
     for recipe in itertools.islice(_recipes(axes, known, subject), MOST_RUNS):
         base = {**usual, **known}
-        example = Example(tuple(arguments), base, recipe)
+        example = Example(tuple(arguments), base, recipe, {})
         chosen = example.at(base)
         if any(n < 1 for n in chosen.values()):
             continue
@@ -100,10 +123,10 @@ def example_of(
             own = tuple(replace(a, kind=kinds.get(a.name, a.kind)) for a in arguments)
             try:
                 run(subject, own, drawn(own, chosen))
-                return Example(own, chosen, recipe)
+                return Example(tuple(map(_without_gradient, own)), chosen, recipe, {})
             except Exception as error:
                 first = first or error
-                if not _may_be_kind(error):
+                if not kinds and not _may_be_kind(error):
                     break
         if not _may_be_size(first):
             break
@@ -120,10 +143,10 @@ def _recipes(axes: list[str], known: Mapping[str, int], subject: Subject) -> Ite
     """None, then one size that is made of others, then two."""
     single: list[tuple[str, Size]] = []
     of_module = sorted({n for t in subject.of_module.values() for n in t.shape if n > 1})
-    for axis in (a for a in axes if a not in known):
+    open_axes = [a for a in axes if a not in known]
+    single += [(axis, Number(n)) for axis, n in itertools.product(open_axes, of_module)]
+    for axis in open_axes:
         others = [a for a in axes if a != axis]
-        for number in of_module:
-            single.append((axis, lambda s, n=number: n))
         for a, b in itertools.combinations(others, 2):
             single.append((axis, lambda s, a=a, b=b: s[a] * s[b]))
         for a in others:
@@ -146,13 +169,19 @@ def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:
     masks = [n for n in names if LIKELY_MASK.search(n)]
     rest = [n for n in names if n not in labels]
     tried = [(), tuple(labels), *((n,) for n in labels + rest), *itertools.combinations(names, 2)]
-    seen = []
-    for chosen in tried:
-        for more in (), masks, *(((n,) for n in rest) if len(rest) < len(FIRST) else ()):
-            kinds = dict.fromkeys(chosen, LABELS) | dict.fromkeys(more, MASK)
-            if kinds not in seen:
-                seen.append(kinds)
-                yield kinds
+    masked = [(), tuple(masks), *((n,) for n in rest[:MOST_MASKS])]
+    seen: list[dict[str, str]] = []
+    for more, chosen in itertools.product(masked, tried):
+        kinds = dict.fromkeys(more, MASK) | dict.fromkeys(chosen, LABELS)
+        if kinds not in seen:
+            seen.append(kinds)
+            yield kinds
+
+
+def _without_gradient(argument: Argument) -> Argument:
+    """A mask of numbers."""
+    masks = not argument.kind and "." not in argument.name and LIKELY_MASK.search(argument.name)
+    return replace(argument, kind=GIVEN) if masks else argument
 
 
 OF_KINDS = ("Long", "long", "bool", "nteger", "int", "class prob", "arget", "dtype", "cast")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import sympy
 
 from codegen.importing.asked import GIVEN, Argument
-from codegen.importing.examples import Example, axes_in, example_of
+from codegen.importing.examples import Example, Number, Size, axes_in, example_of
 from codegen.importing.reader import GUESSED, Reader
 from codegen.importing.subjects import Subject
 
@@ -34,10 +34,27 @@ def guessed_for(
         replace(a, axes=tuple(found.get(axis, axis) for axis in a.axes)) for a in example.arguments
     )
     renamed = {found.get(axis, axis): n for axis, n in example.sizes.items()}
-    recipe = {found.get(axis, axis): size for axis, size in example.recipe.items()}
+    recipe = {
+        found.get(axis, axis): size
+        for axis, size in example.recipe.items()
+        if not isinstance(size, Number)
+    }
+    recipe |= made_of_others(reader, found)
+    held = {axis: renamed[axis] for axis in axes_in([a for a in arguments if a.name not in given])}
     used = _met_in(reader, example.arguments)
     kept = tuple(a for a in arguments if a.name in used or a.name in given)
-    return kept, Example(kept, renamed, recipe)
+    return kept, Example(kept, renamed, recipe, held)
+
+
+def made_of_others(reader: Reader, found: Mapping[str, str]) -> dict[str, Size]:
+    """The sizes that the function needs to be made of others, under the names that were found."""
+
+    def size_of(size: sympy.Expr) -> Size:
+        return lambda sizes: int(
+            size.subs({s: sizes[found.get(s.name, s.name)] for s in size.free_symbols})
+        )
+
+    return {found.get(s.name, s.name): size_of(size) for s, size in reader.sizes.equal.items()}
 
 
 def _met_in(reader: Reader, arguments: Sequence[Argument]) -> set[str]:

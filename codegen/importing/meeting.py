@@ -15,6 +15,7 @@ from codegen.importing.sizes import Sizes
 from codegen.importing.trees import Tree
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Refused, Value
 
+MARK = "?"  # how no tensor is called
 AS_INDEX = "use it as an index, or in one_hot"
 
 
@@ -88,9 +89,7 @@ class Meeting:
         for a, b in to.items():
             self.note(a, b)
         v = self.between_windows(v, to)
-        return v.along(
-            wanted if dim else dim for dim, wanted in zip(v.dims, target, strict=True)
-        )
+        return v.along(wanted if dim else dim for dim, wanted in zip(v.dims, target, strict=True))
 
     def note(self, a: str, b: str) -> None:
         """Two axes met: if one of them was guessed, it is the other."""
@@ -151,8 +150,23 @@ class Meeting:
     # What rules are made of
 
     def pointwise(self, f: Callable[..., Tree], *values: object) -> Value:
+        """``f`` of expressions that are aligned; one that it writes down twice has a name first."""
         aligned, dims = self.aligned(*map(self.as_number, values))
-        return Value(f(*(v.tree for v in aligned)), dims)
+        marks = [trees.tensor(f"{MARK}{i}", v.tree.free) for i, v in enumerate(aligned)]
+        counts = trees.counts_of(f(*marks))
+        named = [
+            self.let(self.called(v), v) if counts.get(f"{MARK}{i}", 0) > 1 else v
+            for i, v in enumerate(aligned)
+        ]
+        return Value(f(*(v.tree for v in named)), dims)
+
+    def called(self, value: Value) -> str:
+        """What a value is called that needs a name."""
+        raise NotImplementedError
+
+    def let(self, name: str, value: Value) -> Value:
+        """A statement of that name, and the value as what it is called from then on."""
+        raise NotImplementedError
 
     def sum_like(self, f: Callable[[Tree, Tree], Tree], a: object, b: object) -> Value:
         """a + b or a - b: one side has the axes of the other, or `Broadcast` says so."""
@@ -235,5 +249,3 @@ def name_of(tree: Tree) -> str:
 
 def words(dim: Dim) -> str:
     return "*".join(dim) or "1"
-
-

@@ -35,6 +35,7 @@ from codegen.importing.values import (
 from derive.language.errors import Place, QuestionError
 
 GUESSED = "Axis"  # how the axes begin that nobody named
+UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
 # Arguments of operations that say how a result is stored, or its shape, which the trace knows.
@@ -59,10 +60,11 @@ class Reader(Shaping):
     """Reads a trace. ``statements`` and ``declared`` are what was found.
 
     ``ignoring`` says whether labels of -100 are left out where torch does that unasked: the graph
-    does not show an argument that has its default. ``prefix`` goes before the names of statements.
+    does not show an argument that has its default. ``prefix`` goes before the names of statements,
+    none of which is among ``taken``.
     """
 
-    def __init__(self, traced: Traced, ignoring: bool = True):
+    def __init__(self, traced: Traced, ignoring: bool = True, taken: Iterable[str] = ()):
         super().__init__(Sizes(traced.sizes))
         self.traced, self.ignoring, self.prefix = traced, ignoring, ""
         self.statements: list[Statement] = []
@@ -72,6 +74,7 @@ class Reader(Shaping):
         self.cuts: list[Place | None] = []  # the lines of .detach()
         self.values: dict[torch.fx.Node, Any] = {}
         self.node: torch.fx.Node | None = None
+        self.sizes.taken |= set(taken)
         self.sizes.taken |= {axis for a in traced.arguments for axis in a.axes}
         self.assigned = assigned_names(traced.nodes, traced.file)
         for argument, node in zip(traced.arguments, traced.placeholders, strict=False):
@@ -176,7 +179,7 @@ class Reader(Shaping):
         if node in self.assigned:
             return self.let(self.assigned[node], value)
         if len(users) > 1 or (users and users[0].all_input_nodes.count(node) > 1):
-            return self.let(names.get(operation, "value"), value)
+            return self.let(names.get(operation, UNNAMED), value)
         return value
 
     def let(self, name: str, value: Value) -> Value:
@@ -191,6 +194,16 @@ class Reader(Shaping):
         self.statements.append(Statement(name, tree, value.dims, line.line if line else 0))
         self.known[tree] = trees.tensor(name, tree.free)
         return value.of(self.known[tree])
+
+    def called(self, value: Value) -> str:
+        """By the operation that it came from."""
+        from codegen.importing.operations import names
+
+        for node in self.node.all_input_nodes if self.node else ():
+            known = self.values.get(node)
+            if isinstance(known, Value) and known.tree == value.tree and node.op != "placeholder":
+                return names.get(operation_of(node), UNNAMED)
+        return UNNAMED
 
     def shared(self, tree: Tree) -> Tree:
         """What is a statement already, by its name."""
@@ -215,10 +228,16 @@ class Reader(Shaping):
     def free_name(self, wanted: str) -> str:
         base, k = self.prefix + plain_name(wanted), 2
         name = base
-        while name in self.sizes.taken or name in self.sizes.of_axis or is_taken(name):
+        while self._is_taken(name):
             name, k = f"{base}{k}", k + 1
         self.sizes.taken.add(name)
         return name
+
+    def _is_taken(self, name: str) -> bool:
+        """Also what would be the gradient of another tensor, or have one as its own."""
+        taken = self.sizes.taken
+        of_gradients = name[:1] == "d" and name[1:] in taken or f"d{name}" in taken
+        return of_gradients or name in taken or name in self.sizes.of_axis or is_taken(name)
 
     def finish(self, output: Value, name: str = "y") -> Value:
         """The output as the last statement, with an axis for each of its dimensions."""
@@ -244,7 +263,9 @@ class Reader(Shaping):
     @property
     def inputs(self) -> list[Declared]:
         """What is declared, as what it turned out to be."""
-        return [replace(d, kind=self._kind(d), ignored=self.ignored.get(d.name)) for d in self.declared]
+        return [
+            replace(d, kind=self._kind(d), ignored=self.ignored.get(d.name)) for d in self.declared
+        ]
 
     def _kind(self, declared: Declared) -> str:
         """Labels that are only met as numbers are given; so is what is only compared."""

@@ -17,8 +17,9 @@ SIBLINGS = {
 }
 NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
 PART, GROUP = "P", "G"  # what an axis of a size that no argument has is called
-# torch's functions of sizes, in which the division has no remainder.
-DIVISIONS = ("FloorDiv", "CleanDiv", "IntTrueDiv", "FloatTrueDiv")
+# torch's functions of sizes.
+DIVISIONS = ("CleanDiv", "IntTrueDiv", "FloatTrueDiv")
+FLOORS, REMAINDERS = ("FloorDiv",), ("Mod", "PythonMod")
 POWERS = ("FloatPow", "PowByNatural")
 NOTHING = ("ToFloat", "Identity")
 ROOT = "OpaqueUnaryFn_sqrt"
@@ -34,25 +35,25 @@ class Sizes:
         self.of_axis: dict[str, Expr] = {}
         self.symbols: dict[Symbol, Expr] = {}
         self.fixed: dict[int, str] = {}
+        self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
         self.taken: set[str] = set()  # names that no new axis may have
 
     # Axes
 
     def declare(self, axis: str, size: torch.SymInt | int) -> None:
         """An axis of the user's, and what its size is in the trace."""
-        if axis in self.of_axis:
-            return
         own = Symbol(axis)
-        self.of_axis[axis] = own
+        again = axis in self.of_axis
+        self.of_axis.setdefault(axis, own)
         expression = size.node.expr if isinstance(size, torch.SymInt) else Integer(size)
         if expression.is_Integer:
             self.fixed.setdefault(int(expression), axis)
             return
         unknown = [s for s in expression.free_symbols if s not in self.symbols]
         if len(unknown) == 1:
-            known = _converted(expression).xreplace(self.symbols)
+            known = _converted(expression.xreplace(self.symbols), lambda size: 0)
             self.symbols[unknown[0]] = sympy.solve(known - own, unknown[0])[0]
-        elif not unknown:
+        elif not unknown and not again:
             self.of_axis[axis] = self.plain(expression)
 
     def like(self, axis: str) -> str:
@@ -92,12 +93,18 @@ class Sizes:
         e = sympy.sympify(e, strict=True)
         if e.is_Integer and int(e) in self.fixed:
             return Symbol(self.fixed[int(e)])
-        e = _converted(e).xreplace(self.symbols)
+        e = _converted(e.xreplace(self.symbols), self.hint).xreplace(self.equal)
         strange = e.atoms(sympy.Function) or e.free_symbols - {Symbol(a) for a in self.of_axis}
         if strange:
             names = ", ".join(sorted(map(str, strange)))
             raise Refused(f"a size with {names} in it", "use sums, products and roots of sizes")
         return e
+
+    def equate(self, axis: str, size: Expr) -> None:
+        """The function runs where an axis has this size, as it does in the example."""
+        if self.of_axis[axis] == Symbol(axis) and Symbol(axis) not in size.free_symbols:
+            self.equal[Symbol(axis)] = size
+            self.of_axis = {a: own.xreplace(self.equal) for a, own in self.of_axis.items()}
 
     def of(self, dim: Dim) -> Expr:
         return sympy.Mul(*(self.of_axis[axis] for axis in dim))
@@ -116,13 +123,23 @@ class Sizes:
         return self.same(one, other) or self.hint(one) == self.hint(other)
 
 
-def _converted(e: Expr) -> Expr:
-    """torch's functions of sizes as arithmetic."""
+def _converted(e: Expr, hint: Callable[[Expr], int]) -> Expr:
+    """torch's functions of sizes as arithmetic. What is rounded is rounded as in the example: at
+    sizes at which it would be otherwise, a second trace comes out otherwise.
+    """
     e = e.replace(_named(*NOTHING), lambda n: n.args[0])
-    e = e.replace(_named(*DIVISIONS), lambda n: n.args[0] / n.args[1])
     e = e.replace(_named(ROOT), lambda n: sympy.sqrt(n.args[0]))
     e = e.replace(_named(*POWERS), lambda n: n.args[0] ** n.args[1])
-    return e.replace(lambda n: n.is_Float, lambda n: sympy.nsimplify(n, rational=True))
+    e = e.replace(lambda n: n.is_Float, lambda n: sympy.nsimplify(n, rational=True))
+    e = e.replace(_named(*DIVISIONS), lambda n: n.args[0] / n.args[1])
+    e = e.replace(_named(*REMAINDERS), lambda n: Integer(hint(n.args[0]) % hint(n.args[1])))
+
+    def floor(n: Expr) -> Expr:
+        a, b = n.args
+        whole = hint(b) or 1
+        return sympy.expand((a - hint(a) % whole) / b)
+
+    return e.replace(_named(*FLOORS), floor)
 
 
 def _named(*names: str) -> Callable[[Expr], bool]:

@@ -93,7 +93,9 @@ def subject_of(asked: str | Callable) -> Subject:
         return _found(asked, _name_of(asked))
     path, colon, name = asked.rpartition(":")
     if not colon or not path.endswith(".py") or not name:
-        raise QuestionError(f"{asked} does not name a function of a file", f"write {TENSOR_AND_NAME}")
+        raise QuestionError(
+            f"{asked} does not name a function of a file", f"write {TENSOR_AND_NAME}"
+        )
     module = run_file(Path(path), REMEDIES)
     if name not in vars(module):
         there = ", ".join(_offered(module)) or "no function"
@@ -144,9 +146,9 @@ def _found(value: object, name: str, path: Path | None = None) -> Subject:
         line = inspect.getsourcelines(target)[1]
     except (OSError, TypeError):
         file, line = str(path or "<unknown>"), 0
-    doc = inspect.getdoc(type(value) if isinstance(value, torch.nn.Module) else value) or ""
-    own_doc = doc if "torch.nn" not in getattr(type(value), "__module__", "") else ""
-    return Subject(value, name, Place(file, line), own_doc)
+    owner = type(value) if isinstance(value, torch.nn.Module) else value
+    doc = vars(owner).get("__doc__") if isinstance(owner, type) else owner.__doc__
+    return Subject(value, name, Place(file, line), inspect.cleandoc(doc or ""))
 
 
 def _made(of: type, name: str) -> torch.nn.Module:
@@ -162,5 +164,3 @@ def _made(of: type, name: str) -> torch.nn.Module:
             f"make an instance in the file, net = {name}(...), and name that: FILE.py:net",
         )
     return of()
-
-

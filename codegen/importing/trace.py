@@ -1,7 +1,7 @@
 """A function becomes a flat graph of ATen operations, whose sizes are symbols.
 
-``torch.export`` with the *empty* table of decompositions: in-place operations become functional,
-and composite ones stay whole, so that what is read are the words that the user typed. Of functions,
+``torch.export``, and where something works in place its *empty* table of decompositions: that becomes
+functional, and composite operations stay whole, so that what is read are the words of the user. Of functions,
 modules and the two halves of an autograd Function alike: what is traced is a module.
 """
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch._dynamo.config
 from torch.export import Dim, ExportedProgram
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -56,7 +57,9 @@ class Traced:
         """What the function returns: nodes, numbers, None."""
         specs = self.program.graph_signature.output_specs
         found = self.nodes[-1].args[0]
-        return [value for value, s in zip(found, specs, strict=True) if s.kind.name == "USER_OUTPUT"]
+        return [
+            value for value, s in zip(found, specs, strict=True) if s.kind.name == "USER_OUTPUT"
+        ]
 
     @property
     def changed(self) -> list[str]:
@@ -109,15 +112,30 @@ def trace(
     more = examples[len(arguments) :]
     open_dims += [{i: Dim.AUTO for i, n in enumerate(e.shape) if n > 1} for e in more]
     try:
-        with quiet(), in_double(), sizes_stay_symbols():
+        with quiet(), in_double(), sizes_stay_symbols(), uncached():
             program = torch.export.export(
                 module, tuple(examples), dynamic_shapes=(tuple(open_dims),), strict=False
-            ).run_decompositions({})
+            )
+            if any(map(_writes, program.graph.nodes)):
+                program = program.run_decompositions({})
     except QuestionError:
         raise
     except Exception as error:
         raise untraceable(error, file) from None
     return Traced(program, tuple(arguments), sizes, file)
+
+
+def _writes(node: torch.fx.Node) -> bool:
+    """Whether an operation works in place, which the decompositions, even none, make functional."""
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema and schema.is_mutable)
+
+
+@contextmanager
+def uncached() -> Iterator[None]:
+    """torch keeps what it found of every operation, and that takes longer than to find it."""
+    with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
+        yield
 
 
 def untraceable(error: Exception, file: str) -> QuestionError:

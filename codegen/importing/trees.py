@@ -12,6 +12,7 @@ they become the nodes of ``derive.language`` (``nodes.py``). Axes are names here
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -70,7 +71,9 @@ def sum_of(a: Tree, b: Tree) -> Tree:
         return a
     if a.kind == b.kind == "number":
         return number(a.args[0] + b.args[0])
-    return difference(a, b.args[0]) if b.kind == "minus" else node("sum_of", a, b)
+    if b.kind == "minus" or _is_negative(b):
+        return difference(a, minus(b))
+    return node("sum_of", a, b)
 
 
 def difference(a: Tree, b: Tree) -> Tree:
@@ -80,7 +83,13 @@ def difference(a: Tree, b: Tree) -> Tree:
         return minus(b)
     if a.kind == b.kind == "number":
         return number(a.args[0] - b.args[0])
-    return node("difference", a, b)
+    if b.kind == "minus" or _is_negative(b):
+        return sum_of(a, minus(b))
+    return minus(sum_of(a.args[0], b)) if a.kind == "minus" else node("difference", a, b)
+
+
+def _is_negative(e: Tree) -> bool:
+    return e.kind == "number" and e.args[0].could_extract_minus_sign()
 
 
 def minus(a: Tree) -> Tree:
@@ -100,6 +109,16 @@ def product(a: Tree, b: Tree) -> Tree:
         return number(a.args[0] * b.args[0])
     if is_number(a, -1) or is_number(b, -1):
         return minus(b if is_number(a, -1) else a)
+    if a.kind == "minus":
+        return minus(product(a.args[0], b))
+    if b.kind == "minus":
+        return minus(product(a, b.args[0]))
+    if b.kind == "quotient" and b.args[0] == ONE:
+        return quotient(a, b.args[1])
+    for factor, rest in ((a, b), (b, a)):
+        condition = condition_of(factor) if factor.kind == "choice" else None
+        if condition is not None:
+            return choice((rest, condition), otherwise=ZERO)
     return node("product", b, a) if b.kind == "number" else node("product", a, b)
 
 
@@ -110,6 +129,8 @@ def quotient(a: Tree, b: Tree) -> Tree:
         return ZERO
     if a.kind == b.kind == "number" and not is_number(b, 0):
         return number(a.args[0] / b.args[0])
+    if a.kind == "minus":
+        return minus(quotient(a.args[0], b))
     return node("quotient", a, b)
 
 
@@ -252,11 +273,16 @@ def renamed(e: Tree, to: Mapping[str, str]) -> Tree:
     return node(e.kind, *(renamed(a, to) if isinstance(a, Tree) else a for a in e.args))
 
 
+def counts_of(e: Tree) -> Counter[str]:
+    """How often each tensor is met in it."""
+    if e.kind == "tensor":
+        return Counter([e.args[0]])
+    return sum((counts_of(a) for a in e.args if isinstance(a, Tree)), Counter())
+
+
 def tensors_in(e: Tree) -> set[str]:
     """The names that are met in it."""
-    if e.kind == "tensor":
-        return {e.args[0]}
-    return {name for a in e.args if isinstance(a, Tree) for name in tensors_in(a)}
+    return set(counts_of(e))
 
 
 def _renamed_inside(e: Tree, to: Mapping[str, str]) -> Tree:

@@ -41,13 +41,13 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     where = f"``{subject.name}`` of {Path(subject.file).name}"
     doc = _paragraph(subject.doc) or f"{where}, line {subject.place.line}."
     head = [f'"""Imported from {where}."""', ""]
-    theirs, ours = (sorted(used & set(known), key=str.lower) for known in (SYMPYS, OURS))
+    theirs, ours = (sorted(used & set(known)) for known in (SYMPYS, OURS))
     theirs = [word for word in theirs if word not in axes and word not in dict(inputs)]
-    head += _import("sympy", theirs) if theirs else []
+    head += [*_import("sympy", theirs), ""] if theirs else []
     head += [*_import("derive", sorted(["Axis", "Forward", *ours])), ""]
-    head += [f'{ONE_AXIS} = Axis("{ONE_AXIS}", 1)'] if ONE_AXIS in used else []
-    for axis, size in axes.items():
-        head.append(f'{axis} = Axis("{axis}"{f", {size}" if size.is_Integer else ""})')
+    lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
+    lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
+    head += _axes([f'Axis("{axis}"{length})' for axis, length in lengths.items()], [*lengths])
     body = ["", "", f"class {name}(Forward):", *_docstring(doc), ""]
     body += [f"    {n} = {declaration}" for n, declaration in inputs] + [""]
     lines = {}
@@ -68,6 +68,14 @@ def _declaration(declared: Declared, kept: frozenset[str]) -> str:
         return f"Label({axes}{ignored})"
     given = declared.kind == GIVEN or declared.name in kept
     return f"{'Given' if given else 'Input'}({axes})"
+
+
+def _axes(made: list[str], names: list[str]) -> list[str]:
+    """On one line where they fit."""
+    line = f"{', '.join(names)} = {', '.join(made)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{name} = {axis}" for name, axis in zip(names, made, strict=True)]
 
 
 def _import(module: str, names: Iterable[str]) -> list[str]:

@@ -56,7 +56,9 @@ def _huber(r, x, target, reduction=MEAN, delta=1.0):
     def linear(n: Tree) -> Tree:
         return trees.product(edge, trees.difference(n, trees.quotient(edge, TWO)))
 
-    return _bent(r, x, target, reduction, lambda d: trees.quotient(trees.square(d), TWO), linear, edge)
+    return _bent(
+        r, x, target, reduction, lambda d: trees.quotient(trees.square(d), TWO), linear, edge
+    )
 
 
 @rule("smooth_l1_loss")
@@ -66,7 +68,9 @@ def _smooth_l1(r, x, target, reduction=MEAN, beta=1.0):
     def linear(n: Tree) -> Tree:
         return trees.difference(n, trees.quotient(edge, TWO))
 
-    return _bent(r, x, target, reduction, lambda d: trees.quotient(trees.square(d), twice), linear, edge)
+    return _bent(
+        r, x, target, reduction, lambda d: trees.quotient(trees.square(d), twice), linear, edge
+    )
 
 
 @rule("soft_margin_loss")
@@ -181,7 +185,9 @@ def _cosine_embedding(r, input1, input2, target, margin=0.0, reduction=MEAN):
 
 
 @rule("triplet_margin_loss")
-def _triplet(r, anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=MEAN):
+def _triplet(
+    r, anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=MEAN
+):
     from codegen.importing.operations.reducing import norm
 
     def distance(other) -> Value:
@@ -219,7 +225,11 @@ def _cross_entropy(
             return trees.sum_of(kept, trees.quotient(trees.number(label_smoothing), count))
 
         target = r.pointwise(smooth, target)
-    logprobs = logprobs if weight is None else r.pointwise(trees.product, facing(r, weight, x, i), logprobs)
+    logprobs = (
+        logprobs
+        if weight is None
+        else r.pointwise(trees.product, facing(r, weight, x, i), logprobs)
+    )
     losses = r.sum(r.pointwise(trees.product, target, logprobs), i)
     losses = r.let("losses", losses.of(trees.minus(losses.tree)))
     if reduction != MEAN:
@@ -272,5 +282,3 @@ def of_labels(r, logprobs: Value, labels: Value, i: int, how) -> Value:
     if counted is None:
         return r.mean(found)
     return r.pointwise(trees.quotient, r.sum(found), r.sum(Value(counted, rows.dims)))
-
-

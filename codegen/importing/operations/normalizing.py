@@ -42,14 +42,14 @@ def affine(r, y: Value, weight, bias) -> Value:
 
 @rule("layer_norm", called="normed")
 def _layer_norm(r, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    x = r.let("x", r.as_number(x))
+    x = r.let("u", r.as_number(x))
     positions = range(x.rank - len(normalized_shape), x.rank)
     return affine(r, normalized(r, x, list(positions), eps), weight, bias)
 
 
 @rule("rms_norm", called="normed")
 def _rms_norm(r, x, normalized_shape, weight=None, eps=None):
-    x = r.let("x", r.as_number(x))
+    x = r.let("u", r.as_number(x))
     positions = list(range(x.rank - len(normalized_shape), x.rank))
     square = r.let("ms", r.mean(r.pointwise(trees.square, x), positions, keepdim=True))
     return affine(r, scaled(r, x, square, SMALLEST if eps is None else eps), weight, None)
@@ -63,7 +63,7 @@ def _batch_norm(
     """Long: torch's arguments."""
     across = partial(_across, rank=x.rank)
     if training:
-        x = r.let("x", r.as_number(x))
+        x = r.let("u", r.as_number(x))
         y = normalized(r, x, [i for i in range(x.rank) if i != 1], eps)
     elif running_mean is None:
         raise Refused("a batch norm without statistics", EVALUATED)
@@ -95,14 +95,14 @@ def _instance_norm(
     """Long: torch's arguments."""
     if not use_input_stats:
         raise Refused("an instance norm of running statistics", EVALUATED)
-    x = r.let("x", r.as_number(x))
+    x = r.let("u", r.as_number(x))
     y = normalized(r, x, list(range(2, x.rank)), eps)
     return affine(r, y, *(None if v is None else _across(v, x.rank) for v in (weight, bias)))
 
 
 @rule("group_norm", called="normed")
 def _group_norm(r, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
-    x = r.single(r.let("x", r.as_number(x)), 1)
+    x = r.single(r.let("u", r.as_number(x)), 1)
     (axis,) = x.dims[1]
     groups, each = r.split(axis, r.sizes.plain(num_groups), {*x.axes})
     dims = (x.dims[0], (groups,), (each,), *x.dims[2:])

@@ -102,7 +102,9 @@ def _index_select(r, x, dim, index):
 @rule("embedding", called="vectors")
 def _embedding(r, weight, indices, padding_idx=-1, scale_grad_by_freq=False):
     if padding_idx >= 0:
-        raise Refused("an embedding with padding, whose gradient is cut there", "leave padding_idx out")
+        raise Refused(
+            "an embedding with padding, whose gradient is cut there", "leave padding_idx out"
+        )
     return _index(r, weight, [indices])
 
 

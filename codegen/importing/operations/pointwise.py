@@ -55,7 +55,9 @@ def held(x: Tree, low: Tree | None, high: Tree | None) -> Tree:
 def hard_sigmoid(x: Tree) -> Tree:
     edge = trees.number(EDGE)
     pairs = (ZERO, trees.compared("<=", x, trees.minus(edge))), (ONE, trees.compared(">=", x, edge))
-    return trees.choice(*pairs, otherwise=trees.quotient(trees.sum_of(x, edge), trees.number(WIDTH)))
+    return trees.choice(
+        *pairs, otherwise=trees.quotient(trees.sum_of(x, edge), trees.number(WIDTH))
+    )
 
 
 def hard_swish(x: Tree) -> Tree:
@@ -267,16 +269,23 @@ def _compare(relation: str):
         other = other if known is None or other.rank else known
         if isinstance(x, Value) and x.kind == LABEL and not isinstance(other, Value):
             return _counted_labels(r, x, other, relation)
-        for condition, number in ((x, other), (other, x)):
-            if isinstance(condition, Value) and condition.kind == CONDITION:
-                if not isinstance(number, Value) and relation in ("==", "!="):
-                    yes = (relation == "==") == bool(number)
-                    tree = condition.tree if yes else trees.opposite(condition.tree)
-                    return condition.of(tree)
+        whole = relation in ("==", "!=") and not isinstance(other, Value) and other in (0, 1)
+        known = _condition(x) if whole else None
+        if known is not None:
+            yes = (relation == "==") == bool(other)
+            return known if yes else known.of(trees.opposite(known.tree))
         found = r.pointwise(lambda a, b: trees.compared(relation, a, b), x, other)
         return Value(found.tree, found.dims, CONDITION)
 
     return of
+
+
+def _condition(x: Value) -> Value | None:
+    """A condition, or numbers that are 1 where one holds, else 0."""
+    if x.kind == CONDITION:
+        return x
+    tree = trees.condition_of(x.tree) if x.tree.kind == "choice" else None
+    return None if tree is None else Value(tree, x.dims, CONDITION)
 
 
 def _counted_labels(r, x: Value, number, relation: str) -> Value:
@@ -295,7 +304,14 @@ def _counted_labels(r, x: Value, number, relation: str) -> Value:
     return Value(counts if relation in ("!=", ">=") else trees.opposite(counts), x.dims, CONDITION)
 
 
-for _name, _relation in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
+for _name, _relation in {
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+}.items():
     rules[_name] = _compare(_relation)
 
 
@@ -365,7 +381,11 @@ def operation(r) -> str:
 
 @rule("clamp_min", called="held")
 def _clamp_min(r, x, min):
-    return _clamp(r, x, min=min) if x.kind == LABEL else r.pointwise(lambda x, m: held(x, m, None), x, min)
+    return (
+        _clamp(r, x, min=min)
+        if x.kind == LABEL
+        else r.pointwise(lambda x, m: held(x, m, None), x, min)
+    )
 
 
 @rule("clamp_max", called="held")

@@ -23,7 +23,7 @@ def _mean(r, x, dim=None, keepdim=False):
 
 def spread(r, x, dims, keepdim, correction) -> tuple[Value, Value]:
     """The variance and the mean, with a statement for each step."""
-    x = r.let("x", r.as_number(x))
+    x = r.let("u", r.as_number(x))
     whole = r.mean(x, dims, keepdim=True)
     mean = r.let("mean", whole)
     diff = r.let("diff", r.sum_like(trees.difference, x, mean))
@@ -137,7 +137,9 @@ def hits(r, x, dim, keepdim) -> Value:
 def exponentials(r, x) -> tuple[Value, Value]:
     """(scores, their exponentials): a masked score, which is -oo, has 0."""
     x = r.let("scores", r.as_number(x))
-    written = next((s.tree for s in r.statements if x.tree == trees.tensor(s.name, x.tree.free)), x.tree)
+    written = next(
+        (s.tree for s in r.statements if x.tree == trees.tensor(s.name, x.tree.free)), x.tree
+    )
     masked = trees.MINUS_INFINITY
     if written.kind != "choice" or masked not in (*written.args[:-1:2], written.args[-1]):
         return x, r.pointwise(exp, x)

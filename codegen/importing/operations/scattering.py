@@ -38,7 +38,9 @@ def scattered(r, x, dim, index, src, adds: bool) -> Value:
     if set(index.dims[i]) & set(x.axes):
         raise Refused("scatter along the axis of the indices", "use a one-hot")
     hole = x.with_dim(i, ())
-    (_, label, source), dims = r.aligned(hole, index, r.as_number(src).along(src.dims or ((),) * x.rank))
+    (_, label, source), dims = r.aligned(
+        hole, index, r.as_number(src).along(src.dims or ((),) * x.rank)
+    )
     there = [x.dims[i] if j == i else d for j, d in enumerate(dims)]
     before = r.moved(x, there)
     pick = hot(r, label, axis)
@@ -112,5 +114,3 @@ def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
 @rule("masked_scatter", "put", "index_copy")
 def _unknown(r):
     raise Refused("entries are written where values say", "write with torch.where")
-
-

@@ -165,6 +165,10 @@ def _slice(r, x, dim=0, start=None, end=None, step=1):
 def _split(r, x, split_size=None, split_sizes=None, chunks=None, dim=0):
     i, parts = dim % x.rank, len(r.node.meta["val"])
     widths = [r.sizes.plain(shape_of(r, k)[i]) for k in range(parts)]
+    if len({r.sizes.hint(w) for w in widths}) == 1 and len(x.dims[i]) == 1:
+        r.sizes.equate(x.dims[i][0], parts * widths[0])
+        widths = [r.sizes.plain(w) for w in widths]
+    x = r.let(r.called(x), x) if parts > 1 else x
     if all(r.sizes.same(w, widths[0]) for w in widths):
         return [r.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
     starts = [sympy.Add(*widths[:k]) for k in range(parts + 1)]
@@ -184,6 +188,7 @@ def _narrow(r, x, dim, start, length):
 
 @rule("unbind")
 def _unbind(r, x, dim=0):
+    x = r.let(r.called(x), x)
     return [r.entry(x, dim % x.rank, k) for k in range(len(r.node.meta["val"]))]
 
 
