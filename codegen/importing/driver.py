@@ -21,8 +21,8 @@ from pathlib import Path
 import torch
 
 from codegen.importing.asked import GIVEN, arguments_of, sizes_of
-from codegen.importing.comparing import Agreement, compared
-from codegen.importing.examples import SECOND, Example, axes_in, drawn, example_of, run
+from codegen.importing.comparing import Agreement, Beside, compared
+from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
 from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject, subject_of
@@ -78,7 +78,7 @@ def imported(
     arguments = (*arguments_of(axes),)
     subject.check(arguments)
     arguments, example = guessed_for(subject, arguments, sizes_of(sizes), read)
-    example = replace(example, arguments=arguments)
+    example = replace(example, arguments=arguments, ignoring=leaves_out(subject, example))
     reader = read(subject, example, example.sizes)
     _again(subject, example, reader, fixed=sizes_of(sizes))
     buffers = frozenset(
@@ -86,9 +86,12 @@ def imported(
     )
     file = written(reader, subject, buffers)
     forward = _read_back(file, subject)
-    high = {name: sorted(of) for name, of in reader.indices.items()}
-    bounds = _bounds(reader)
-    agreement = compared(subject, example, forward.definition, reader.inputs, high, bounds)
+    names = file.names
+    inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
+    high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
+    sizes_of_axes = reader.sizes.of_axis
+    beside = Beside(subject, example.arguments, forward.definition, inputs, high, sizes_of_axes)
+    agreement = compared(beside, example, _bounds(reader))
     return Imported(subject, forward, file.text, agreement)
 
 
@@ -98,7 +101,7 @@ def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader
     module = subject.module(arguments)
     traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
     _refuse_changes(traced, subject)
-    reader = Reader(traced, taken=generated_names(class_name(subject.name)))
+    reader = Reader(traced, example.ignoring, generated_names(class_name(subject.name)))
     reader.run()
     try:
         reader.finish(_output(traced, reader, subject))

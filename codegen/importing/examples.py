@@ -27,6 +27,7 @@ LIKELY_MASK = re.compile(r"mask|pad|keep|valid|cond", re.I)
 MOST_RUNS = 400  # of a function, for sizes that it takes
 MOST_MASKS = 6  # arguments of which each is tried as a mask
 MULTIPLES = (2, 3, 4)
+IGNORED = -100  # torch's ignore_index where none is passed
 
 Size = Callable[[Mapping[str, int]], int]
 Recipe = Mapping[str, Size]  # sizes that are made of others
@@ -52,6 +53,7 @@ class Example:
     sizes: Mapping[str, int]
     recipe: Recipe
     held: Mapping[str, int]
+    ignoring: bool = False  # whether labels may be torch's ignore_index
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, with what is made of them."""
@@ -92,6 +94,19 @@ def run(subject: Subject, arguments: Sequence[Argument], tensors: Sequence[torch
     """What the function returns, in float64 all the way."""
     with quiet(), run_in_double():
         return subject.module(arguments)(*tensors)
+
+
+def leaves_out(subject: Subject, example: Example) -> bool:
+    """Whether the function takes labels that are torch's ignore_index."""
+    tensors = drawn(example.arguments, example.sizes)
+    labels = [i for i, a in enumerate(example.arguments) if a.kind == LABELS]
+    for i in labels:
+        tensors[i].view(-1)[0] = IGNORED
+    try:
+        run(subject, example.arguments, tensors)
+    except Exception:
+        return False
+    return bool(labels)
 
 
 def example_of(

@@ -52,14 +52,21 @@ class Subject:
         names = [a.name for a in arguments if a.name not in self.of_module]
         if isinstance(self.function, torch.nn.Module):
             return WithParameters(self.function, names, own)
-        return Called(self.function, names)
+        return Called(self.function, names if self.parameters is not None else ())
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter] | None:
+        """None of a function that is not Python's: it takes tensors in order."""
+        target = self.function.forward if self.of_module else self.function
+        try:
+            return inspect.signature(target).parameters
+        except (TypeError, ValueError):
+            return None
 
     def check(self, arguments: Sequence[Argument]) -> None:
         """Every tensor that it needs has axes, and no other. Raises `QuestionError`."""
-        target = self.function.forward if self.of_module else self.function
-        try:
-            parameters = inspect.signature(target).parameters
-        except (TypeError, ValueError):
+        parameters = self.parameters
+        if parameters is None:
             return
         named = {n: p for n, p in parameters.items() if p.kind in _BY_NAME}
         takes = ", ".join(named) or "nothing"

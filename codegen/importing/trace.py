@@ -226,13 +226,15 @@ def seen(function: Callable) -> Callable:
 
 
 class Called(torch.nn.Module):
-    """A function as what can be traced; the tensors are passed by these names."""
+    """A function as what can be traced; the tensors are passed by these names, or in order."""
 
     def __init__(self, function: Callable, names: Sequence[str]):
         super().__init__()
         self.function, self.names = seen(function), tuple(names)
 
     def forward(self, *tensors):
+        if not self.names:
+            return self.function(*tensors)
         return self.function(**dict(zip(self.names, tensors, strict=True)))
 
 
@@ -247,4 +249,6 @@ class WithParameters(torch.nn.Module):
     def forward(self, *tensors):
         given = dict(zip(self.names, tensors, strict=False))
         own = dict(zip(self.of_module, tensors[len(self.names) :], strict=True))
+        for name, counter in self.inner[0].named_buffers():  # of batches, which a forward counts up
+            own.setdefault(name, counter.clone())
         return torch.func.functional_call(self.inner[0], own, (), given)

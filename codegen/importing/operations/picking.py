@@ -18,7 +18,7 @@ def hot(r, label: Value, axis: str) -> Tree:
         return trees.one_hot(label.tree, axis)
     if label.kind == ARGMAX:
         return trees.renamed(label.tree, {label.over: axis})
-    if label.tree.kind not in ("position", "number", "sum_of", "difference", "product", "rename"):
+    if trees.tensors_in(label.tree):
         raise Refused("an index that is computed", AS_LABELS)
     return trees.indicator(trees.compared("==", trees.position(axis), label.tree))
 
