@@ -18,10 +18,11 @@ from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.subjects import Subject
+from codegen.importing.trace import untraceable
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.taken import taken
-from derive.language.errors import QuestionError
+from derive.language.errors import Place, QuestionError
 from derive.notation.definition import Definition
 
 OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the largest entry
@@ -53,6 +54,8 @@ class Beside:
     high: Mapping[str, Sequence[str]]
     of_axis: Mapping[str, Expr]
     worked: tuple[Callable[..., Tensor], ...] = DRAWS
+    raised: Exception | None = None  # by the function, at the last sizes at which it did not run
+    branch: Place | None = None  # the line that asked for the size that is tried
     again: bool = True  # whether to see that the function returns the same again
 
     def distances(self, sizes: Mapping[str, int]) -> tuple[float, float] | None:
@@ -89,7 +92,8 @@ class Beside:
                 theirs, their_gradients = self._run(tensors)
             except QuestionError:
                 raise
-            except Exception:
+            except Exception as error:
+                self.raised = error
                 return None
             if not theirs.isfinite().all() or not theirs.numel():
                 continue
@@ -122,6 +126,12 @@ class Beside:
         return None
 
     def _wrong(self, what: str, gap: float) -> QuestionError:
+        if self.branch is not None:
+            return QuestionError(
+                f"another branch is taken at other sizes: {what} is another",
+                "import one branch, as a function of its own",
+                self.branch,
+            )
         return QuestionError(
             f"{self.subject.name} was read as another function: {what} is {gap:.1e} away",
             "it may take another branch at other sizes, hold back a gradient (.detach(), "
@@ -194,8 +204,11 @@ class Beside:
         return run(self.definition, arguments)[self.definition.output.name]
 
 
-def compared(beside: Beside, example: Example, more: Sequence[Mapping[str, int]]) -> Agreement:
-    """How far the forward is from the function, at the usual sizes and ``more``.
+def compared(
+    beside: Beside, example: Example, beyond: Sequence[tuple[Mapping[str, int], Place | None]]
+) -> Agreement:
+    """How far the forward is from the function, at the usual sizes and ``beyond`` what its trace
+    relies on, for which a line of the user's asked.
 
     Raises `QuestionError` where it is another.
     """
@@ -203,13 +216,19 @@ def compared(beside: Beside, example: Example, more: Sequence[Mapping[str, int]]
     axes = axes_in(example.arguments)
     found: list[Mapping[str, int]] = []
     worst = [0.0, 0.0]
-    tried = [example.sizes, *more]
+    for sizes, place in beyond:
+        beside.branch = place
+        beside.distances(sizes)
+    beside.branch = None
+    tried = [example.sizes]
     tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
     for sizes in (way for each in tried for way in example.ways(each)):
         distances = None if sizes in found else beside.distances(sizes)
         if distances is not None:
             found.append(sizes)
             worst = [max(pair) for pair in zip(worst, distances, strict=True)]
+    if not found and beside.raised is not None:
+        raise untraceable(beside.raised, subject.file)
     if not found:
         raise QuestionError(
             f"{subject.name} has no finite value at the numbers that were tried, so nothing says "

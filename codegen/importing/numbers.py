@@ -62,6 +62,9 @@ def _candidates(value: float) -> Iterator[Expr]:
         yield sympy.sqrt(_fraction(value**2 / float(inside)) * inside)
     for factor in FACTORS:
         yield _fraction(value / float(factor)) * factor
+    if value < 1:
+        for inverse, function in ((math.acos, sympy.cos), (math.asin, sympy.sin)):
+            yield function(Rational(SHORT_EXPONENT % inverse(value)))
     if abs(math.log(value)) < LARGEST_EXPONENT:
         yield sympy.exp(Rational(SHORT_EXPONENT % math.log(value)))
 

@@ -37,6 +37,7 @@ from codegen.importing.values import (
 from derive.language.errors import Place, QuestionError
 
 GUESSED = "Axis"  # how the axes begin that nobody named
+DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
@@ -44,6 +45,7 @@ NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of
 STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
 STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
 OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
+CUTS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 OTHER_WAY = "write it with operations that are known (docs/torch-code.md lists them)"
 
 
@@ -135,8 +137,9 @@ class Reader(Shaping):
         Raises `QuestionError`, with the user's line, where an operation is not understood.
         """
         waiting = {node for node in after if isinstance(node, torch.fx.Node)}
+        needed = self.traced.needed
         for node in self.traced.nodes:
-            if node.op == "call_function":
+            if node.op == "call_function" and node in needed:
                 try:
                     self.values[node] = self._value_of(node)
                 except QuestionError as error:
@@ -156,6 +159,11 @@ class Reader(Shaping):
         if isinstance(found, (torch.SymInt, torch.SymFloat)):
             return self.sizes.plain(found)
         name = operation_of(node)
+        if name in CUTS:
+            raise Refused(
+                "torch.no_grad() cuts gradients off, and a forward has no such cut",
+                "pass what is constant as an argument of its own",
+            )
         if name in checks:
             return None
         rule = rules.get(name)
@@ -177,6 +185,8 @@ class Reader(Shaping):
         users = [user for user in node.users if isinstance(user.meta.get("val"), torch.Tensor)]
         if node in self.assigned:
             return self.let(self.assigned[node], value)
+        if trees.depth_of(value.tree) > DEEPEST:
+            return self.let(names.get(operation, UNNAMED), value)
         if len(users) > 1 or (users and users[0].all_input_nodes.count(node) > 1):
             return self.let(names.get(operation, UNNAMED), value)
         return value
@@ -326,7 +336,10 @@ def _given(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[str,
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return {"x": map_arg(node.args[0], value), "index": map_arg(node.args[1], value)}
-    known = set(inspect.signature(rule).parameters)
+    parameters = inspect.signature(rule).parameters
+    known = set(parameters)
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return {}  # a rule that refuses
     found = {}
     for i, argument in enumerate(schema.arguments):
         name = "x" if argument.name in OPERAND else argument.name

@@ -280,6 +280,11 @@ def counts_of(e: Tree) -> Counter[str]:
     return sum((counts_of(a) for a in e.args if isinstance(a, Tree)), Counter())
 
 
+def depth_of(e: Tree) -> int:
+    """How many nodes stand inside of each other."""
+    return 1 + max((depth_of(a) for a in e.args if isinstance(a, Tree)), default=0)
+
+
 def calls_in(e: Tree) -> set[str]:
     """SymPy's functions that are called in it."""
     own = {e.args[0]} if e.kind == "call" else set()
