@@ -138,7 +138,8 @@ def example_of(
             own = tuple(replace(a, kind=kinds.get(a.name, a.kind)) for a in arguments)
             try:
                 run(subject, own, drawn(own, chosen))
-                return Example(tuple(map(_without_gradient, own)), chosen, recipe, {})
+                own = _without_gradients(subject, tuple(map(_without_gradient, own)), chosen)
+                return Example(own, chosen, recipe, {})
             except Exception as error:
                 first = first or error
                 if not kinds and not _may_be_kind(error):
@@ -193,6 +194,27 @@ def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:
             yield kinds
 
 
+def _without_gradients(
+    subject: Subject, arguments: tuple[Argument, ...], sizes: Mapping[str, int]
+) -> tuple[Argument, ...]:
+    """What torch has no gradient of is given."""
+    tensors = drawn(arguments, sizes)
+
+    def raises(chosen: Sequence[int]) -> bool:
+        leaves = [t.clone().requires_grad_(i in chosen) for i, t in enumerate(tensors)]
+        try:
+            run(subject, arguments, leaves)
+        except RuntimeError as error:
+            return NO_GRADIENT in str(error)
+        return False
+
+    numbers = [i for i, t in enumerate(tensors) if t.is_floating_point()]
+    if not raises(numbers):
+        return arguments
+    without = {i for i in numbers if raises([i])}
+    return tuple(replace(a, kind=GIVEN) if i in without else a for i, a in enumerate(arguments))
+
+
 def _without_gradient(argument: Argument) -> Argument:
     """A mask of numbers."""
     masks = not argument.kind and "." not in argument.name and LIKELY_MASK.search(argument.name)
@@ -201,6 +223,7 @@ def _without_gradient(argument: Argument) -> Argument:
 
 OF_KINDS = ("Long", "long", "bool", "nteger", "int", "class prob", "arget", "dtype", "cast")
 OF_KINDS += ("ByteTensor", "indices", "Float", "Double", "double", "mask")
+NO_GRADIENT = "is not differentiable with respect to"
 OF_SIZES = ("size", "shape", "dimension", "must match", "view", "broadcast", "sizes", "einsum")
 OF_SIZES += ("operand", "divisible", "AssertionError", "reshape", "split", "expand")
 

@@ -59,7 +59,8 @@ def _statements(file: str) -> list[ast.stmt]:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return []
-    return [s for s in ast.walk(tree) if isinstance(s, ASSIGNMENTS)]
+    bodies = (f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef))
+    return [s for body in bodies for s in ast.walk(body) if isinstance(s, ASSIGNMENTS)]
 
 
 def _targets(statement: ast.stmt, nodes: list[torch.fx.Node]) -> dict[torch.fx.Node, str]:

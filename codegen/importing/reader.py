@@ -6,6 +6,7 @@ operation means is a rule of ``operations``; this loop knows none.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -89,7 +90,7 @@ class Reader(Shaping):
 
     def declare(self, argument: Argument, node: torch.fx.Node) -> None:
         """An argument as an input of the forward, and as the value of its placeholder."""
-        name = self.free_name(argument.name, of_sympy=True)
+        name = self.free_name(argument.name, argument=True)
         dims: list[Dim] = []
         for axis, size in zip(argument.axes, node.meta["val"].shape, strict=True):
             if axis == "1":
@@ -234,11 +235,12 @@ class Reader(Shaping):
             )
         self.ignored[name] = number
 
-    def free_name(self, wanted: str, of_sympy: bool = False) -> str:
-        """``wanted``, or that and a number; an argument may be called ``cos``."""
+    def free_name(self, wanted: str, argument: bool = False) -> str:
+        """``wanted``, or that and a number; an argument may be called ``cos`` or ``input``."""
+        may_be = argument and (wanted in OF_SYMPY or hasattr(builtins, wanted))
         base, k = self.prefix + plain_name(wanted), 2
         name = base
-        while self._is_taken(name) and not (of_sympy and name == wanted in OF_SYMPY):
+        while self._is_taken(name) and not (may_be and name == wanted):
             name, k = f"{base}{k}", k + 1
         self.sizes.taken.add(name)
         return name

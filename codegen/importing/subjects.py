@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -128,6 +129,7 @@ def _offered(module) -> list[str]:
 
 
 def _name_of(asked: object) -> str:
+    asked = asked.func if isinstance(asked, partial) else asked
     name = getattr(asked, "__name__", type(asked).__name__)
     return "function" if name == "<lambda>" else name
 
@@ -147,13 +149,14 @@ def _found(value: object, name: str, path: Path | None = None) -> Subject:
     if not callable(value):
         raise QuestionError(f"{name} is {type(value).__name__}, no function", "name a function")
     value = inspect.unwrap(value) if inspect.isfunction(value) else value
-    target = type(value).forward if isinstance(value, torch.nn.Module) else value
+    owner = type(value) if isinstance(value, torch.nn.Module) else value
+    owner = owner.func if isinstance(owner, partial) else owner
+    target = owner.forward if isinstance(value, torch.nn.Module) else owner
     try:
         file = inspect.getsourcefile(target) or str(path)
         line = inspect.getsourcelines(target)[1]
     except (OSError, TypeError):
         file, line = str(path or "<unknown>"), 0
-    owner = type(value) if isinstance(value, torch.nn.Module) else value
     doc = vars(owner).get("__doc__") if isinstance(owner, type) else owner.__doc__
     return Subject(value, name, Place(file, line), inspect.cleandoc(doc or ""))
 
