@@ -38,6 +38,8 @@ from derive.notation.forward import Forward
 from derive.notation.library import forward_from
 
 ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
+NUMBER_HERE = "a size becomes a number here, so what was read holds for that size alone"
+OF_SIZES = "keep sizes symbols: + - * /, ** and math.sqrt of x.shape[0]; no range, int or math.log"
 ONE_BRANCH = "import one branch, as a function of its own"
 MOST_SIZE = 2**14  # of an axis that is tried
 TRIED_FIRST = (2, 3, 4, 5)  # sizes
@@ -139,6 +141,7 @@ def _output(traced: Traced, reader: Reader, subject: Subject) -> Value:
             subject.place,
         )
     (output,) = outputs
+    reader.node = output if isinstance(output, torch.fx.Node) else None
     value = reader.values.get(output) if isinstance(output, torch.fx.Node) else None
     if not isinstance(value, Value):
         raise QuestionError(
@@ -170,6 +173,7 @@ def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[st
                 Place(subject.file, one.line) if one.line else subject.place,
             )
     if len(reader.statements) != len(second.statements):
+        _refuse_branch(reader, sizes)
         raise QuestionError(
             f"{subject.name} has other steps at other sizes", OTHER_SIZES, subject.place
         )
@@ -179,7 +183,10 @@ def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
     """Where a line of the user's asked for sizes, and these are others."""
     known = {sympy.Symbol(axis): n for axis, n in sizes.items()}
     for relied, place in reader.traced.guards:
-        if place and relied.xreplace(reader.sizes.symbols).subs(known) == sympy.false:
+        held = relied.xreplace(reader.sizes.symbols).subs(known)
+        if place and isinstance(relied, sympy.Eq) and held != sympy.true:
+            raise QuestionError(NUMBER_HERE, OF_SIZES, place)
+        if place and held == sympy.false:
             at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
             raise QuestionError(f"another branch is taken at {at}", ONE_BRANCH, place)
 

@@ -253,7 +253,8 @@ class Reader(Shaping):
         last = next((s for s in self.statements if value.tree == self.known[s.tree]), None)
         if last is None:
             name = self.free_name(name if value.axes else "loss")
-            last = Statement(name, value.tree, value.dims)
+            place = self.traced.place(self.node) if self.node else None
+            last = Statement(name, value.tree, value.dims, place.line if place else 0)
             value = value.of(trees.tensor(name, value.tree.free))
         self.statements = needed_of([*(s for s in self.statements if s != last), last])
         return value

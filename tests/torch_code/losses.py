@@ -93,7 +93,7 @@ def nt_xent(z1, z2, temperature=0.5):
 
 
 def barlow_twins(z_a, z_b, lambd=0.005):
-    n, d = z_a.shape
+    n, _d = z_a.shape
     z_a = (z_a - z_a.mean(0)) / z_a.std(0)
     z_b = (z_b - z_b.mean(0)) / z_b.std(0)
     c = z_a.T @ z_b / n
