@@ -103,11 +103,12 @@ class Beside:
                 continue  # the statements as they stand overflow; code that is generated need not
             where = self._at(sizes)
             if tuple(ours.shape) != tuple(theirs.shape):
+                home = ", ".join(axis.name for axis in self.definition.output.home)
                 raise QuestionError(
-                    f"the forward that was read has the shape {tuple(ours.shape)} {where}, and "
-                    f"{self.subject.name} returns {tuple(theirs.shape)}",
-                    "return the dimensions in the order in which they first appear among the "
-                    "arguments",
+                    f"what was read lies along ({home}), of the shape {tuple(ours.shape)} {where}, "
+                    f"and {self.subject.name} returns {tuple(theirs.shape)}",
+                    "a forward has its dimensions in the order in which they first appear among "
+                    "its inputs, behind axes of a fixed length: return them so",
                     self.subject.place,
                 )
             value = _distance(ours, theirs)

@@ -173,9 +173,11 @@ def _recipes(axes: list[str], known: Mapping[str, int], subject: Subject) -> Ite
             single.append((axis, lambda s, a=a: s[a]))
     yield {}
     yield from ({axis: size} for axis, size in single)
-    for (a, one), (b, other) in itertools.combinations(single, 2):
-        if a != b:
-            yield {a: one, b: other}
+    numbers = [pair for pair in single if isinstance(pair[1], Number)]
+    for chosen in (numbers, single):
+        for (a, one), (b, other) in itertools.combinations(chosen, 2):
+            if a != b:
+                yield {a: one, b: other}
 
 
 def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:

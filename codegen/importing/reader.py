@@ -101,18 +101,11 @@ class Reader(Shaping):
         self.values[node] = Value(tree, tuple(dims), kind)
 
     def _lifted(self, name: str, constant: torch.Tensor | None) -> None:
-        """A tensor that the function did not get as an argument: a number, or range(n)."""
+        """A tensor that the function did not get as an argument, where it is what was typed."""
         node = next(n for n in self.traced.nodes if n.name == name)
-        if constant is None or not node.users:
-            return
-        if constant.ndim == 0 or constant.numel() == 1:
-            self.values[node] = Value(trees.number(constant.item()), ((),) * constant.ndim)
-            return
-        length = len(constant)
-        counts = constant.ndim == 1 and constant.tolist() == list(range(length))
-        if counts and length in self.sizes.fixed:
-            axis = self.sizes.fixed[length]
-            self.values[node] = Value(trees.position(axis), ((axis,),))
+        if constant is not None and node.users and not constant.requires_grad:
+            for value in self.typed(constant):
+                self.values[node] = value
 
     # The pass
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import sympy
+import torch
 from sympy import Expr, Integer
 
 from codegen.importing import trees
@@ -14,6 +15,7 @@ from codegen.importing.trees import Tree
 from codegen.importing.values import LABEL, Dim, Refused, Value
 
 MOST_PARTS = 16  # that a slice is taken to be one of
+MOST_TYPED = 16  # numbers in a tensor that a function makes of them
 WINDOW_REMEDY = "slice the tensors that belong together alike"
 
 
@@ -125,6 +127,22 @@ class Shaping(Meeting):
             one = self.sizes.hint(size) == 1
             dims.append(() if one else (self.sizes.axis_of(size, {*used, *self.windows}),))
         return tuple(dims)
+
+    def typed(self, constant: torch.Tensor) -> Iterator[Value]:
+        """A number, range(n), or a few numbers that somebody typed, each at its place."""
+        if constant.numel() == 1:
+            yield Value(trees.number(constant.item()), ((),) * constant.ndim)
+        elif constant.ndim == 1 and constant.is_floating_point() and len(constant) <= MOST_TYPED:
+            axis = self.sizes.axis_of(Integer(len(constant)), self.windows)
+            tree = trees.ZERO
+            for k, number in enumerate(constant.tolist()):
+                here = trees.one_hot(trees.number(k), axis)
+                tree = trees.sum_of(tree, trees.product(trees.number(number), here))
+            yield Value(tree, ((axis,),))
+        elif constant.ndim == 1 and constant.tolist() == list(range(len(constant))):
+            axis = self.sizes.fixed.get(len(constant))
+            if axis is not None:
+                yield Value(trees.position(axis), ((axis,),))
 
     # Parts of an axis
 

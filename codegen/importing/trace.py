@@ -21,6 +21,7 @@ from typing import Any
 import sympy
 import torch
 import torch._dynamo.config
+from torch.distributions import Distribution
 from torch.export import Dim, ExportedProgram
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -203,13 +204,17 @@ class _InDouble(TorchDispatchMode):
 
 @contextmanager
 def in_double() -> Iterator[None]:
-    """Tensors that a function makes are of float64, as its arguments are."""
-    before = torch.get_default_dtype()
+    """Tensors that a function makes are of float64, as its arguments are; distributions do not look
+    at the values of theirs.
+    """
+    before, checks = torch.get_default_dtype(), Distribution._validate_args
     torch.set_default_dtype(torch.float64)
+    Distribution.set_default_validate_args(False)
     try:
         yield
     finally:
         torch.set_default_dtype(before)
+        Distribution.set_default_validate_args(checks)
 
 
 @contextmanager

@@ -175,7 +175,7 @@ SAID = {
     "branch_on_one_size": ("another branch is taken", "if x.shape[1] == 17:"),
     "rounded_size": ("a size becomes a number", "return x.sum() / math.log(x.shape[0] + 1)"),
     "half": ("a size becomes a number", "return x[: int(x.shape[0] * 0.5)].sum()"),
-    "transposed": ("has the shape (12, 20)", "def transposed(x):"),
+    "transposed": ("lies along (N, C)", "def transposed(x):"),
     "rounded": ("the operation round is not known", "return x + (x.round() - x).detach()"),
     "NeedsArguments": ("is a class, and needs k", ""),
     "Doubled": ("is an autograd Function", ""),
