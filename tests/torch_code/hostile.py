@@ -49,6 +49,10 @@ def divided_size(x):
     return x * (x.shape[0] // 3)
 
 
+def added_size(x):
+    return x.sum() + x.shape[0] // 3
+
+
 def ordered(x):
     return x.topk(2, -1)[0].sum()
 
@@ -160,6 +164,7 @@ SAID = {
     "outside": ("made outside of the function", "return x * WEIGHTS"),
     "integer_division": ("floor_divide is not known", "return x // 2"),
     "divided_size": ("read as another function", "def divided_size(x):"),
+    "added_size": ("its value at", "def added_size(x):"),
     "ordered": ("entries are ordered", "return x.topk(2, -1)[0].sum()"),
     "two": ("returns 2 tensors", "def two(x):"),
     "number": ("returns no tensor", "def number(x):"),
