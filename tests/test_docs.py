@@ -38,7 +38,7 @@ from derive import forward_from
 TEXTS = {name: file.read_text() for name, file in PAGES.items()}
 KERNEL = "generated/kernels/softmax_nll.cpp"
 TABLE = "generated/kernels/layer_norm.py"
-MOST = 170  # lines of README.md: a start, and no reference
+MOST = 225  # lines of README.md: a start, and no reference
 ARCHITECTURE = TEXTS["docs/architecture.md"]
 
 
@@ -113,7 +113,7 @@ def test_the_readme_is_a_start():
     assert len(TEXTS["README.md"].splitlines()) <= MOST
 
 
-@pytest.mark.parametrize("verb", ["list", "show", "check", "report", "site", "trace", ""])
+@pytest.mark.parametrize("verb", ["list", "show", "check", "report", "site", "trace", "import", ""])
 def test_the_page_of_commands_has_every_option(verb, capsys):
     command = f"gradform {verb}".strip()
     options = set(re.findall(r"--[\w-]+", said(capsys, *verb.split(), "--help"))) - {"--help"}

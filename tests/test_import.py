@@ -1,0 +1,320 @@
+"""Torch code that people have becomes a forward: what is read, how it reads, and what is refused.
+
+The functions are in ``torch_code``; a sample of them is imported here, all of them where that is
+asked for (``make test-thorough``).
+"""
+
+import ast
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import sympy
+import torch
+import torch.nn as nn
+
+import derive
+from codegen.cli import gradform
+from codegen.driver import generate
+from codegen.importing import trees
+from codegen.importing.asked import Argument, arguments_of, sizes_of
+from codegen.importing.driver import from_torch, imported
+from codegen.importing.nodes import mathematics
+from codegen.importing.numbers import exact
+from codegen.importing.operations import rules
+from codegen.importing.text import text
+from derive.language.errors import QuestionError
+from derive.language.nodes import Sum
+from derive.language.symbols import Axis, Tensor
+
+CODE = Path(__file__).with_name("torch_code")
+sys.path.append(str(CODE))
+
+
+def axes_of(file: str) -> dict[str, str]:
+    spec = importlib.util.spec_from_file_location(f"torch_code_{file}", CODE / f"{file}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return vars(module)
+
+
+BATTERY = [
+    (file, name, axes)
+    for file in ("losses", "layers")
+    for name, axes in axes_of(file)["AXES"].items()
+]
+SAMPLE = {"focal_loss", "lm_loss", "clip_loss", "new_gelu", "rotary", "graph_attention"}
+SAMPLE |= {"SelfAttention", "Normalized", "supervised_contrastive", "total_variation"}
+
+
+def of(file: str, name: str, axes: str):
+    return imported(f"{CODE / file}.py:{name}", axes)
+
+
+def lines(text: str) -> list[str]:
+    """The lines of the class body, without its docstring."""
+    body = ast.parse(text).body[-1].body
+    return [ast.unparse(statement) for statement in body[1:]]
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "axes"),
+    [case for case in BATTERY if case[1] in SAMPLE],
+    ids=lambda part: part if part in SAMPLE else "",
+)
+def test_a_sample_is_read(file, name, axes):
+    """What is compared at the end is the function itself, at several sizes."""
+    agreement = of(file, name, axes).agreement
+    assert agreement.values <= 1e-12 and agreement.gradients <= 1e-10
+    assert len(agreement.sizes) > 1
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("file", "name", "axes"), BATTERY, ids=lambda part: part[:24])
+def test_all_that_is_typed_anew_is_read_and_proved_for_every_size(file, name, axes):
+    forward = of(file, name, axes).forward
+    assert derive.derive(forward).every_size
+
+
+@pytest.mark.thorough
+def test_nearly_all_references_of_the_tests_are_read():
+    from of_tests import references
+
+    refused = {}
+    for name, (function, axes, sizes) in references():
+        try:
+            imported(function, axes, sizes)
+        except QuestionError as error:
+            refused[name] = str(error)
+    assert len(refused) <= 3, refused
+
+
+def written(folder: Path, code: str, axes: str, name: str = "f") -> list[str]:
+    file = folder / "code.py"
+    file.write_text(f"import math\nimport torch\nimport torch.nn.functional as F\n\n{code}")
+    return lines(imported(f"{file}:{name}", axes).text)
+
+
+READS = {
+    "names, and what is met twice": (
+        "def f(x, w, eps=1e-5):\n    mu = x.mean(-1, keepdim=True)\n"
+        "    xhat = (x - mu) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + eps)\n"
+        "    return xhat * w\n",
+        "x: N C, w: C",
+        [
+            "mu = Sum(x, C) / C",
+            "diff = x - mu",
+            "xhat = diff / sqrt(Sum(diff ** 2, C) / C + 1e-05)",
+            "y = xhat * w",
+        ],
+    ),
+    "labels that are ignored": (
+        "def f(x, y):\n    return F.cross_entropy(x.view(-1, x.size(-1)), y.view(-1))\n",
+        "x: B T V, y: B T",
+        [
+            "logprobs = x - log(Sum(exp(x), V))",
+            "losses = -Sum(OneHot(y, V) * logprobs, V)",
+            "loss = Sum(losses, B, T) / Sum(Kept(y), B, T)",
+        ],
+    ),
+    "a root of a size": (
+        "def f(q, k):\n    return q @ k.T / math.sqrt(k.size(-1))\n",
+        "q: N E, k: M E",
+        ["y = Sum(q * k, E) / sqrt(E)"],
+    ),
+    "numbers that Python rounded": (
+        "def f(x):\n    return (math.sqrt(2 / math.pi) * x + 3 * 0.044715 * x**2 + x / 3).sum()\n",
+        "x: N",
+        ["loss = Sum(sqrt(2) / sqrt(pi) * x + 0.134145 * x ** 2 + x / 3, N)"],
+    ),
+    "the axis of a tensor that is met twice": (
+        "def f(x):\n    return (x @ x.T).exp().sum()\n",
+        "x: N D",
+        ["loss = Sum(exp(Sum(x * Rename(x, N, M), D)), N, M)"],
+    ),
+    "a mask that is only compared": (
+        "def f(s, mask):\n    return s.masked_fill(mask == 0, -math.inf).softmax(-1)\n",
+        "s: N C, mask: N C",
+        ["counts = Piecewise((0, Eq(mask, 0)), (exp(s), True))", "y = counts / Sum(counts, C)"],
+    ),
+    "in place on a copy": (
+        "def f(x):\n    y = x.clone()\n    y += 1\n    y *= x\n    return y\n",
+        "x: N",
+        ["y = x + 1", "y2 = y * x"],
+    ),
+    "parts": (
+        "def f(x):\n    a, b = x.chunk(2, -1)\n    return a * torch.sigmoid(b)\n",
+        "x: N C",
+        [
+            "a = Sum(OneHot(0, Two) * Unflatten(x, C, into=(Two, P)), Two)",
+            "b = Sum(OneHot(1, Two) * Unflatten(x, C, into=(Two, P)), Two)",
+            "y = a / (1 + exp(-b))",
+        ],
+    ),
+    "a matrix and its transposed one": (
+        "def f(w):\n    return (w - w.T).square().sum()\n",
+        "w: N N",
+        ["loss = Sum((w - Rename(Rename(Rename(w, M, L), N, M), L, N)) ** 2, N, M)"],
+    ),
+    "names that torch takes and SymPy has": (
+        "def f(input, sin):\n    return input * sin.sin()\n",
+        "input: N, sin: N",
+        ["y = input * sin(sin_)"],
+    ),
+    "what has no influence is left out": (
+        "def f(x, unused):\n    return x * 2\n",
+        "x: N, unused: N",
+        ["y = 2 * x"],
+    ),
+    "a label that is a number": (
+        "def f(x, y):\n    return (x * (y[:, None] == y[None, :])).sum()\n",
+        "x: N N, y: N int",
+        ["loss = Sum(Piecewise((x, Eq(y, Rename(y, N, M))), (0, True)), N, M)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_it_reads_as_a_person_would_have_typed_it(what, tmp_path):
+    code, axes, expected = READS[what]
+    found = written(tmp_path, code, axes)
+    assert [line for line in found if not any(w in line for w in ("put(", "Label(", "Given("))] == (
+        expected
+    )
+
+
+REFUSED = axes_of("hostile")["SAID"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_said_is_refused_with_its_line(name):
+    said, line = REFUSED[name]
+    with pytest.raises(QuestionError) as error:
+        of("hostile", name, "x: N C")
+    assert said in str(error.value) and error.value.remedy
+    if line:
+        place = error.value.place
+        assert (CODE / "hostile.py").read_text().splitlines()[place.line - 1].strip() == line
+
+
+class Net(nn.Module):
+    """Two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(6, 10), nn.Linear(10, 4)
+
+    def forward(self, x):
+        return self.fc2(torch.tanh(self.fc1(x)))
+
+
+def test_a_module_is_imported_with_its_parameters():
+    """Nobody names the axes of parameters: each is the axis of what it meets."""
+    net = Net()
+    forward = derive.from_torch(net, "x: B T K")
+    inputs = {t.name: [a.name for a in t.home] for t in forward.definition.inputs}
+    assert inputs == {
+        "x": ["B", "T", "K"],
+        "fc1_weight": ["H", "K"],
+        "fc1_bias": ["H"],
+        "fc2_weight": ["D", "H"],
+        "fc2_bias": ["D"],
+    }
+    assert generate(forward, order=1).largest_difference < 1e-10
+
+
+def test_the_command_writes_a_file_and_goes_on_to_the_module(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def charge(x, y):\n    return ((x - y) ** 2).mean()\n")
+    arguments = ["import", "mine.py:charge", "--axes", "x: N, y: N", "--out", "here"]
+    assert gradform([*arguments, "--emit"]) == 0
+    assert {"charge_forward.py", "charge.py"} <= {path.name for path in Path("here").iterdir()}
+    assert "loss = Sum((x - y)**2, N) / N" in capsys.readouterr().out
+    Path("here/charge_forward.py").write_text("# mine now\n")
+    assert gradform(arguments) == 2, "the file is the user's: it is not replaced"
+    assert gradform([*arguments, "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(x)\n", "not Python"),
+        ("import nothing_of_the_kind\n", "No module named"),
+        ("def f(x):\n    return g(x)\n", "name 'g' is not defined"),
+        (None, "does not exist"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_named(text, said, tmp_path, capsys):
+    file = tmp_path / "broken.py"
+    if text is not None:
+        file.write_text(text)
+    assert gradform(["import", f"{file}:f", "--axes", "x: N"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [("x", "is not NAME: AXES"), ("x: N, x: M", "axes twice"), ("x: N-1", "neither a name")],
+)
+def test_axes_that_cannot_be_read(axes, said):
+    with pytest.raises(QuestionError, match=said):
+        arguments_of(axes)
+
+
+def test_axes_and_sizes():
+    assert arguments_of("x: N 4, y: N int") == (
+        Argument("x", ("N", "4")),
+        Argument("y", ("N",), "int"),
+    )
+    assert sizes_of("N: 8, C=12") == {"N": 8, "C": 12}
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        (3 * 0.044715, sympy.Rational(134145, 10**6)),
+        (math.sqrt(2 / math.pi), sympy.sqrt(2 / sympy.pi)),
+        (1 - 0.9, sympy.Rational(1, 10)),
+        (0.5 * math.log(2 * math.pi), sympy.log(2 * sympy.pi) / 2),
+        (1 / 3, sympy.Rational(1, 3)),
+        (math.cos(0.5), sympy.cos(sympy.Rational(1, 2))),
+        (0.7978845608, sympy.Rational("0.7978845608")),
+        (1.0507009873554805, sympy.Rational("1.0507009873554805")),
+        (1e-12, sympy.Rational(1, 10**12)),
+    ],
+)
+def test_a_number_is_what_was_meant(value, meant):
+    assert exact(value) == meant
+
+
+def test_a_tree_is_text_and_mathematics():
+    x = trees.tensor("x", ["N", "C"])
+    mean = trees.quotient(trees.total(x, ["C"]), trees.number("C"))
+    tree = trees.difference(x, mean)
+    n, c = Axis("N"), Axis("C")
+    symbol = Tensor("x", (n, c))
+    assert text(tree, str) == "x - Sum(x, C) / C"
+    assert mathematics(tree, {"x": symbol}, {"N": n, "C": c}) == symbol - Sum(symbol, c) / c
+
+
+# One call for every operation that is read, on tensors of these names and axes.
+POINTWISE = (
+    "neg square sqrt rsqrt reciprocal abs sgn log1p log2 log10 exp2 expm1 erfc sigmoid logit"
+)
+POINTWISE += " exp log tanh erf sin cos tan sinh cosh sign asin acos atan asinh acosh atanh relu"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", POINTWISE.split())
+def test_a_pointwise_operation(name):
+    function = getattr(torch, name)
+    agreement = imported(lambda x: function(x), "x: N").agreement
+    assert agreement.values <= 1e-12
+
+
+def test_an_argument_that_a_rule_does_not_know_is_refused():
+    with pytest.raises(QuestionError, match="rounding"):
+        from_torch(lambda x, y: torch.div(x, y, rounding_mode="floor"), "x: N, y: N")
+    assert "div" in rules

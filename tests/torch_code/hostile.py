@@ -1,0 +1,189 @@
+"""What no forward can say, or what would be read wrong by who trusts one trace of it."""
+
+import math
+import random
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+WEIGHTS = torch.randn(20)
+
+
+def branch_on_values(x):
+    if x.sum() > 0:
+        return x * 2
+    return x
+
+
+def item(x):
+    return x - x.max().item()
+
+
+def in_place(x):
+    x.mul_(2)
+    return x.sum()
+
+
+def random_numbers(x):
+    return (x + torch.randn_like(x)).sum()
+
+
+def random_of_python(x):
+    return (x * random.random()).sum()
+
+
+def dropout(x):
+    return F.dropout(x, 0.5).sum()
+
+
+def outside(x):
+    return x * WEIGHTS
+
+
+def integer_division(x):
+    return x // 2
+
+
+def divided_size(x):
+    return x * (x.shape[0] // 3)
+
+
+def added_size(x):
+    return x.sum() + x.shape[0] // 3
+
+
+def ordered(x):
+    return x.topk(2, -1)[0].sum()
+
+
+def two(x):
+    return x, x * 2
+
+
+def number(x):
+    return 3
+
+
+def raises(x):
+    raise ValueError("not today")
+
+
+def picked_by_mask(x):
+    return x[x > 0].sum()
+
+
+def loop_over_a_size(x):
+    out = 0
+    for i in range(x.shape[0]):
+        out = out + x[i]
+    return out
+
+
+def detached(x):
+    return (x * x.detach()).sum()
+
+
+def without_grad(x):
+    with torch.no_grad():
+        w = x.sigmoid()
+    return (w * x).sum()
+
+
+def branch_on_a_size(x):
+    if x.shape[0] > 5:
+        return x * 2
+    return x * 3
+
+
+def branch_on_two_sizes(x):
+    if x.shape[0] > x.shape[1]:
+        return x.sum(0)
+    return x.sum(0) * 2
+
+
+def branch_on_evenness(x):
+    if x.shape[0] % 2 == 0:
+        return x.sum() * 2
+    return x.sum()
+
+
+def branch_far_away(x):
+    if x.shape[0] > 1000:
+        return x.sum() * 2
+    return x.sum()
+
+
+def branch_on_one_size(x):
+    if x.shape[1] == 17:
+        return x.sum() * 2
+    return x.sum()
+
+
+def rounded_size(x):
+    return x.sum() / math.log(x.shape[0] + 1)
+
+
+def half(x):
+    return x[: int(x.shape[0] * 0.5)].sum()
+
+
+def transposed(x):
+    return x.T * 2
+
+
+def rounded(x):
+    return x + (x.round() - x).detach()
+
+
+class NeedsArguments(nn.Module):
+    def __init__(self, k):
+        super().__init__()
+        self.k = k
+
+    def forward(self, x):
+        return x * self.k
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+
+no_function = 5
+
+# What is said of each, and on which line; "" where it stands for the whole function.
+SAID = {
+    "branch_on_values": ("depends on the values of a tensor", "if x.sum() > 0:"),
+    "item": ("depends on the values of a tensor", "return x - x.max().item()"),
+    "in_place": ("writes to its argument x in place", "def in_place(x):"),
+    "random_numbers": ("random numbers", "return (x + torch.randn_like(x)).sum()"),
+    "random_of_python": ("at N = 12, C = 20, and", "return (x * random.random()).sum()"),
+    "dropout": ("dropout is random", "return F.dropout(x, 0.5).sum()"),
+    "outside": ("made outside of the function", "return x * WEIGHTS"),
+    "integer_division": ("floor_divide is not known", "return x // 2"),
+    "divided_size": ("read as another function", "def divided_size(x):"),
+    "added_size": ("its value at", "def added_size(x):"),
+    "ordered": ("entries are ordered", "return x.topk(2, -1)[0].sum()"),
+    "two": ("returns 2 tensors", "def two(x):"),
+    "number": ("returns no tensor", "def number(x):"),
+    "raises": ("ValueError: not today", 'raise ValueError("not today")'),
+    "picked_by_mask": ("known by values alone", "return x[x > 0].sum()"),
+    "loop_over_a_size": ("a size becomes a number", "for i in range(x.shape[0]):"),
+    "detached": ("its gradient of x", "def detached(x):"),
+    "without_grad": ("no_grad() cuts gradients off", "def without_grad(x):"),
+    "branch_on_a_size": ("another branch is taken", "if x.shape[0] > 5:"),
+    "branch_on_two_sizes": ("another branch is taken", "if x.shape[0] > x.shape[1]:"),
+    "branch_on_evenness": ("another branch is taken", "if x.shape[0] % 2 == 0:"),
+    "branch_far_away": ("another branch is taken", "if x.shape[0] > 1000:"),
+    "branch_on_one_size": ("another branch is taken", "if x.shape[1] == 17:"),
+    "rounded_size": ("a size becomes a number", "return x.sum() / math.log(x.shape[0] + 1)"),
+    "half": ("a size becomes a number", "return x[: int(x.shape[0] * 0.5)].sum()"),
+    "transposed": ("lies along (N, C)", "def transposed(x):"),
+    "rounded": ("the operation round is not known", "return x + (x.round() - x).detach()"),
+    "NeedsArguments": ("is a class, and needs k", ""),
+    "Doubled": ("is an autograd Function", ""),
+    "no_function": ("is int, no function", ""),
+    "missing": ("has no missing", ""),
+}
