@@ -14,18 +14,20 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr
 
+from derive.chain.chain import adjoint_of
 from derive.language.symbols import Tensor, axes_of
 from derive.notation.definition import Definition
 from derive.reading.broadcasting import placed
-from derive.reading.lines import lines_of
 from derive.reading.memory import Cell, Version
 from derive.reading.names import Names
 from derive.reading.notation import uses_notation
+from derive.reading.pasted import Pasted, pasted_in
 from derive.reading.program import Program
 from derive.reading.refusals import Misaligned as Misaligned
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.refusals import NotUnderstood as NotUnderstood
 from derive.reading.source import Source
+from derive.reading.unknown import check_known
 from derive.reading.values import Dims, Space, Value, shape_text
 
 
@@ -55,7 +57,8 @@ class Reading:
     """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
     is the number that it assigned to the gradient that arrives; ``single`` says that it is one
     expression and not a backward of several lines, ``by_name`` that it is in the notation.
-    ``remarks`` are about what torch does with it and that is not seen in it.
+    ``remarks`` are about what torch does with it and that is not seen in it; ``returned`` the names
+    of the gradients that a function returns.
     """
 
     definition: Definition
@@ -65,6 +68,7 @@ class Reading:
     single: bool
     by_name: bool = False
     remarks: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
 
 
 def read(
@@ -84,16 +88,39 @@ def read(
     """
     text = Source(text, source)
     tree = text.parsed()
-    names = Names(definition, let or {}, sizes)
     try:
-        return _read(text, lines_of(tree), uses_notation(tree), names, of)
+        return _read_pasted(text, tree, definition, of, let or {}, sizes)
     except Refusal as error:
         raise text.placed(error) from None
     except RecursionError:
         raise text.refused("this is too deep to be read", "give its parts names") from None
 
 
-def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of: Tensor) -> Reading:
+def _read_pasted(
+    text: Source,
+    tree: ast.Module,
+    definition: Definition,
+    of: Tensor,
+    let: Mapping[str, str],
+    sizes: Mapping[str, Expr],
+) -> Reading:
+    """The text with what it computes forward; where that is not read, what is saved there goes by
+    its names.
+    """
+    notation, problem = uses_notation(tree), None
+    for pasted in dict.fromkeys((pasted_in(tree), pasted_in(tree, with_forward=False))):
+        arriving = {pasted.arriving: adjoint_of(definition.output).name} if pasted.arriving else {}
+        names = Names(definition, {**arriving, **let}, sizes)
+        try:
+            check_known(pasted, names)
+            return _read(text, pasted, notation, names, of)
+        except Refusal as error:
+            problem = problem or error
+    raise problem
+
+
+def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor) -> Reading:
+    lines = list(pasted.lines)
     space = Space(names.definition, notation)
     first = Program(text, space, names, of)
     first.run(lines)
@@ -117,10 +144,11 @@ def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of:
         last.space.definition,
         tuple(sorted(claims, key=lambda claim: claim.line)),
         _upstream(first),
-        first.reads_upstream,
+        first.reads_upstream or bool(pasted.arriving),
         len(lines) == 1,
         notation,
         tuple(first.space.remarks),
+        tuple(map(names.ours, pasted.returned)),
     )
 
 
