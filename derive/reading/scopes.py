@@ -147,6 +147,8 @@ class Scope(ast.NodeTransformer):
             return None
         value = self.visit(node.value)
         targets = [self.visit(target) for target in node.targets]
+        if isinstance(value, ast.Tuple) and len(targets) == 1:
+            return _without_itself(targets[0], value, node)
         same = name_of(value) and [name_of(value)] == [name_of(t) for t in targets]
         return None if same else ast.copy_location(ast.Assign(targets, value), node)
 
@@ -215,6 +217,19 @@ class Scope(ast.NodeTransformer):
         if name_of(node.value) in self.caches and isinstance(key, str) and key.isidentifier():
             return ast.copy_location(ast.Name(key, node.ctx), node)
         return self.generic_visit(node)
+
+
+def _without_itself(target: ast.expr, value: ast.Tuple, node: ast.Assign) -> ast.Assign | None:
+    """``a, b = a, c`` is ``b = c``: what stands alone for its name is left out."""
+    if not isinstance(target, ast.Tuple) or len(target.elts) != len(value.elts):
+        return ast.copy_location(ast.Assign([target], value), node)
+    pairs = zip(target.elts, value.elts, strict=True)
+    left = [(t, v) for t, v in pairs if not name_of(t) or name_of(t) != name_of(v)]
+    if not left:
+        return None
+    names = ast.copy_location(ast.Tuple([t for t, _ in left], ast.Store()), target)
+    values = ast.copy_location(ast.Tuple([v for _, v in left], ast.Load()), value)
+    return ast.copy_location(ast.Assign([names], values), node)
 
 
 def _accumulating(line: ast.stmt) -> ast.stmt:

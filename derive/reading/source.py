@@ -89,7 +89,9 @@ class Source:
         return NotUnderstood(problem, remedy, self.spot(line, column) if self.lines else None)
 
     def placed(self, error: Refusal) -> NotUnderstood:
-        return NotUnderstood(error.problem, error.remedy, self.spot_of(error.node))
+        placed = NotUnderstood(error.problem, error.remedy, self.spot_of(error.node))
+        placed.cause = error
+        return placed
 
     def spot(self, line: int, column: int) -> Spot:
         line = max(1, min(line, len(self.lines)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from derive.reading.lines import writes
 from derive.reading.names import Names
@@ -18,11 +18,18 @@ WORDS = {*CALLS, *BUILTINS, *MODULES, *OPERATIONS, "nn"}
 
 class UnknownNames(Refusal):
     """``names`` stand for nothing that is known; ``gradients`` are those of them whose gradients
-    the text assigns.
+    the text assigns, ``read`` are all names in it. ``claims`` are the names of the gradients that
+    it ends with, None for a formula alone, each with the unknown names that it is computed from;
+    ``without_forward`` are those where what the text computes forward is left aside.
     """
 
-    def __init__(self, names: Sequence[str], gradients: Sequence[str], all_names: Names, node):
-        self.names, self.gradients = tuple(names), tuple(gradients)
+    gradients: tuple[str, ...] = ()
+    read: frozenset[str] = frozenset()
+    claims: Mapping[str | None, tuple[str, ...]] = {}
+    without_forward: UnknownNames | None = None
+
+    def __init__(self, names: Sequence[str], all_names: Names, node: ast.AST):
+        self.names = tuple(names)
         first = printable(names[0])
         if len(names) == 1:
             super().__init__(f"there is no {first}", all_names.remedy(names[0]), node)
@@ -41,14 +48,32 @@ def check_known(pasted: Pasted, names: Names) -> None:
     stored = {node.id for node in _names_in(pasted.lines, ast.Store)}
     stored |= {own for name in stored if (own := names.ours(name))}
     found: dict[str, ast.AST] = {}
-    for node in _names_in(pasted.lines, ast.Load):
+    read = sorted(_names_in(pasted.lines, ast.Load), key=lambda n: (n.lineno, n.col_offset))
+    for node in read:
         if node.id not in stored | WORDS and not names.knows(node.id):
             found.setdefault(node.id, node)
     gradients = [name[1:] for name in pasted.returned if names.adjoint(name) is None]
     for name in gradients:
         found.setdefault(name, pasted.lines[-1])
     if found:
-        raise UnknownNames([*found], gradients, names, next(iter(found.values())))
+        error = UnknownNames([*found], names, next(iter(found.values())))
+        error.gradients = tuple(gradients)
+        error.read = frozenset(names.ours(n.id) for n in _names_in(pasted.lines, ast.Load))
+        error.claims = {
+            name: tuple(n for n in found if n in needed) for name, needed in _claimed(pasted, names)
+        }
+        raise error
+
+
+def _claimed(pasted: Pasted, names: Names) -> Iterator[tuple[str | None, set[str]]]:
+    """The gradients that a text ends with, and the names that each is computed from."""
+    stored = dict.fromkeys(n.id for n in _names_in(pasted.lines, ast.Store))
+    claims = pasted.returned or [n for n in stored if names.adjoint(n) is not None]
+    for name in claims:
+        lines = lines_for(pasted, name)
+        yield name, {n.id for n in _names_in(lines, ast.Load)} | {name[1:]}
+    if not claims:
+        yield None, {n.id for n in _names_in(pasted.lines, ast.Load)}
 
 
 def _names_in(lines: Sequence[ast.stmt], context: type) -> Iterator[ast.Name]:
@@ -67,6 +92,8 @@ def lines_for(pasted: Pasted, name: str) -> list[ast.stmt]:
         if needed & _written(line):
             kept.append(line)
             needed |= {node.id for node in _names_in([line], ast.Load)}
+            if isinstance(line, (ast.For, ast.If)):
+                needed |= _written(line)
     return kept[::-1]
 
 
