@@ -16,6 +16,7 @@ from rich.console import Console
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
 from codegen.emitting import emit_all
+from codegen.importing.command import import_command
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
@@ -134,7 +135,7 @@ def _cache(options: argparse.Namespace, order: int = SECOND, target: str = TORCH
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
     """The console script: ``gradform`` alone regenerates; it has the verbs list, show,
-    check, report, site, trace.
+    check, report, site, trace, import.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     verbs: dict[str, Callable[[Sequence[str]], int]] = {
@@ -144,6 +145,7 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
         "check": lambda rest: check_command(rest, "gradform check"),
         "report": report_command,
         "trace": trace_command,
+        "import": lambda rest: import_command(rest, "gradform import", main),
     }
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])

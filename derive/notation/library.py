@@ -15,10 +15,11 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 
 import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles anew
@@ -116,10 +117,7 @@ def files_read() -> frozenset[Path]:
 
 def load(path: Path) -> list[type[Forward]]:
     """The forwards that a file defines, in its order. The file is Python and is run as such."""
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise QuestionError(f"{path} {what}", "name a Python file that holds a forward")
-    module = _run(path, *_checked_python(path))
+    module = run_file(path)
     found = [
         value
         for value in vars(module).values()
@@ -134,6 +132,19 @@ def load(path: Path) -> list[type[Forward]]:
             "write a class that inherits from Forward: class MyNorm(Forward): ...",
         )
     return found
+
+
+def run_file(path: Path, remedies: Mapping[str, str] | None = None) -> ModuleType:
+    """The module of a user's file, which is run. ``remedies`` are for what is raised there: a part
+    of the error, and what to do; without them they are those of the notation.
+
+    Raises `QuestionError`, with file and line, where it cannot be read or run.
+    """
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        wanted = "that holds a forward" if remedies is None else "that defines it"
+        raise QuestionError(f"{path} {what}", f"name a Python file {wanted}")
+    return _run(path, *_checked_python(path), remedies)
 
 
 def _unknown(name: str, known, where: str):
@@ -211,7 +222,9 @@ def _is_beside(path: Path, file: str) -> bool:
     return distribution_of(file) in (NONE, distribution_of(path))
 
 
-def _run(path: Path, tree: ast.Module, code: CodeType):
+def _run(
+    path: Path, tree: ast.Module, code: CodeType, remedies: Mapping[str, str] | None
+) -> ModuleType:
     path = path.resolve()
     _read.add(path)
     name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:HASH]
@@ -235,7 +248,8 @@ def _run(path: Path, tree: ast.Module, code: CodeType):
     except BaseException as error:
         message = " ".join(str(error).split()) or "no message"
         problem = f"{type(error).__name__}: {message}"
-        raise QuestionError(problem, _remedy(error, module), _line_in(path, error)) from None
+        remedy = _remedy(error, module, remedies)
+        raise QuestionError(problem, remedy, _line_in(path, error)) from None
     finally:
         del read_already[str(path)]
     return module
@@ -262,10 +276,12 @@ REMEDIES = {
 }
 
 
-def _remedy(error: BaseException, module) -> str:
-    if getattr(module, "Sum", None) is sympy.Sum and isinstance(error, (TypeError, ValueError)):
+def _remedy(error: BaseException, module, remedies: Mapping[str, str] | None) -> str:
+    sympys = remedies is None and getattr(module, "Sum", None) is sympy.Sum
+    if sympys and isinstance(error, (TypeError, ValueError)):
         return "Sum is SymPy's here: import Sum from derive, after SymPy"
-    return next((r for part, r in REMEDIES.items() if part in str(error)), "mend that line")
+    known = REMEDIES if remedies is None else remedies
+    return next((r for part, r in known.items() if part in str(error)), "mend that line")
 
 
 def _line_in(path: Path, error: BaseException | None) -> Place:

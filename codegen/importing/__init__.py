@@ -1,0 +1,14 @@
+"""Torch code that people have becomes a forward in the notation.
+
+In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file.
+"""
+
+from importlib import import_module
+
+__all__ = ["from_torch", "imported"]
+
+
+def __getattr__(name: str):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("codegen.importing.driver"), name)

@@ -1,0 +1,87 @@
+"""What the user says of the arguments: axes and, where wanted, sizes.
+
+``x: N C, labels: N int, w: C given`` names the axes of three tensors; a whole number is a fixed size.
+After the axes may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask), ``given`` (no
+gradient). Without it that is found by running the function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from derive.language.errors import QuestionError
+
+NUMBERS, LABELS, MASK, GIVEN = "numbers", "int", "bool", "given"
+KINDS = (LABELS, MASK, GIVEN)
+EXAMPLE = '--axes "x: N C, labels: N"'
+ARGUMENT = re.compile(r"[A-Za-z_][\w.]*")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor: its axes, where a whole number is a fixed size; ``kind`` is "" if nobody said."""
+
+    name: str
+    axes: tuple[str, ...]
+    kind: str = ""
+
+    @property
+    def rank(self) -> int:
+        return len(self.axes)
+
+
+def arguments_of(axes: str | Mapping[str, str]) -> tuple[Argument, ...]:
+    """The arguments that a text names, or a mapping of names to axes.
+
+    Raises `QuestionError` where it cannot be read.
+    """
+    pairs = axes.items() if isinstance(axes, Mapping) else map(_pair, _parts(axes))
+    found: dict[str, Argument] = {}
+    for name, along in pairs:
+        argument = _argument(name.strip(), along.replace(",", " ").split())
+        if argument.name in found:
+            raise QuestionError(f"{argument.name} has axes twice", f"say them once: {EXAMPLE}")
+        found[argument.name] = argument
+    if not found:
+        raise QuestionError("no tensor has axes", f"say which: {EXAMPLE}")
+    return tuple(found.values())
+
+
+def sizes_of(sizes: str | Mapping[str, int]) -> dict[str, int]:
+    """``"N: 8, C: 12"`` as sizes. Raises `QuestionError` where it cannot be read."""
+    if isinstance(sizes, Mapping):
+        return dict(sizes)
+    found = {}
+    for part in _parts(sizes):
+        name, _, size = part.replace("=", ":").partition(":")
+        if not name.strip().isidentifier() or not size.strip().isdigit() or int(size) < 1:
+            raise QuestionError(f"--sizes: {part.strip()!r} is no size", '--sizes "N: 8, C: 12"')
+        found[name.strip()] = int(size)
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in re.split(r"[,;\n]", text) if part.strip()]
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, colon, axes = part.partition(":")
+    if not colon:
+        raise QuestionError(
+            f"--axes: {part.strip()!r} is not NAME: AXES", f"separate tensors by commas: {EXAMPLE}"
+        )
+    return name, axes
+
+
+def _argument(name: str, words: list[str]) -> Argument:
+    if not ARGUMENT.fullmatch(name):
+        raise QuestionError(f"--axes: {name!r} is not the name of an argument", f"write {EXAMPLE}")
+    kind = words.pop() if words and words[-1] in KINDS else ""
+    for axis in words:
+        if not (axis.isidentifier() or axis.isdigit()) or axis == "0" or axis.startswith("_"):
+            raise QuestionError(
+                f"--axes: {axis!r} of {name} is neither a name nor a size", f"write {EXAMPLE}"
+            )
+    return Argument(name, tuple(words), kind)

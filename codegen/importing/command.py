@@ -1,0 +1,78 @@
+"""``gradform import``: the torch code that people have becomes a forward of theirs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from derive.notation.library import files_read
+from derive.running.command import DONE, add_force, guarded
+from derive.running.progress import told
+from derive.running.writing import refuse, write_all
+
+REMEDY = "name another folder with --out"
+EPILOG = """\
+examples:
+  import my_loss.py:focal_loss --axes "logits: N C, target: N C"
+  import train.py:net --axes "x: B T C" --sizes "B: 2, T: 8" --out forwards
+  import my_loss.py:focal_loss --axes "logits: N C, target: N C" --emit
+axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
+size; after them may stand int (labels), bool (a mask) or given (no gradient). Parameters of a module
+need none.
+exit status: 0 written; 1 unproved (--emit); 2 not understood, or not to be said in the notation
+"""
+
+Emit = Callable[[Sequence[str]], int]
+
+
+def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
+    """Write a function or module of torch as a forward in the notation: a file that is yours."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=import_command.__doc__ + " Its file is run.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="FILE.py:function", help="a function, or an nn.Module")
+    parser.add_argument(
+        "--axes", required=True, help='the axes of its tensors: "x: N C, labels: N"'
+    )
+    parser.add_argument(
+        "--sizes", default="", help='sizes of an example, where it takes only some: "N: 8, C: 12"'
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="the folder to write to (the current one)"
+    )
+    parser.add_argument(
+        "--emit", action="store_true", help="go on: derive, prove and write the module as well"
+    )
+    add_force(parser)
+    options = parser.parse_args(arguments)
+    written: list[Path] = []
+    status = guarded(lambda: _import(options, written))
+    if status or not options.emit:
+        return status
+    where = [] if options.out is None else ["--out", str(options.out)]
+    return emit([*map(str, written), *where, *["--force"] * options.force])
+
+
+def _import(options: argparse.Namespace, written: list[Path]) -> int:
+    from codegen.importing.driver import imported  # torch's export takes a second
+
+    with told() as tell:
+        tell(f"{options.name}: tracing")
+        found = imported(options.name, options.axes, options.sizes)
+    path = (options.out or Path()) / found.file
+    refuse([path], REMEDY, files_read(), options.force)
+    write_all({path: found.text}, REMEDY, files_read(), options.force)
+    written.append(path)
+    body = found.text[found.text.index("class ") :].rstrip("\n")
+    agreement = found.agreement
+    sys.stdout.write(
+        f"{body}\n\ncompared with {found.subject.name} at {len(agreement.sizes)} choices of sizes: "
+        f"values within {agreement.values:.1e}, gradients within {agreement.gradients:.1e}\n"
+        f"written to {path}\n"
+    )
+    return DONE

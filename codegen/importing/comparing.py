@@ -1,0 +1,216 @@
+"""The last door of an import: the forward that was written beside the user's function, in numbers.
+
+Values and gradients, in float64, at several sizes: small ones and larger ones, even and odd, in one
+order and in the other. A mistake of any rule shows here, a branch that was taken for one size too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.examples import Example, axes_in, drawn, run
+from codegen.importing.reader import Declared
+from codegen.importing.subjects import Subject
+from codegen.targets.torch.check import DRAWS
+from codegen.targets.torch.interpret import interpreted
+from derive.language.errors import QuestionError
+from derive.notation.definition import Definition
+
+OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the largest entry
+# Sizes that are tried beside those of the trace, in the order of the axes, in turn.
+TRIED = ((3, 4, 2, 5, 6), (5, 3, 7, 2, 4), (2, 3, 5, 7, 4), (8, 6, 4, 10, 2), (16, 8, 24, 4, 12))
+IGNORED_SHARE = 0.3  # of labels, where some may be left out
+MOST_ENTRIES = 2**22  # of all arguments together
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """At which sizes the two were compared, and how far apart they were at most."""
+
+    sizes: tuple[Mapping[str, int], ...]
+    values: float
+    gradients: float
+
+
+def compared(
+    subject: Subject, example: Example, definition: Definition, inputs: Sequence[Declared],
+    high: Mapping[str, Sequence[str]], more: Sequence[Mapping[str, int]],
+) -> Agreement:  # fmt: skip
+    """Raises `QuestionError` where the forward is not the function.
+
+    ``high`` are the axes that each label indexes; ``more`` are sizes beside the usual ones.
+    """
+    axes = axes_in(example.arguments)
+    found: list[Mapping[str, int]] = []
+    worst = [0.0, 0.0]
+    tried = [example.sizes, *more]
+    tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
+    beside = _Beside(subject, example.arguments, definition, inputs, high)
+    for sizes in (way for each in tried for way in example.ways(each)):
+        distances = None if sizes in found else beside.distances(sizes)
+        if distances is not None:
+            found.append(sizes)
+            worst = [max(pair) for pair in zip(worst, distances, strict=True)]
+    if not found:
+        raise QuestionError(
+            f"{subject.name} has no finite value at the numbers that were tried, so nothing says "
+            "whether the forward is right",
+            "check it on numbers between 0 and 1, or return something finite there",
+            subject.place,
+        )
+    return Agreement(tuple(found), *worst)
+
+
+@dataclass(frozen=True)
+class _Beside:
+    subject: Subject
+    arguments: tuple[Argument, ...]
+    definition: Definition
+    inputs: Sequence[Declared]
+    high: Mapping[str, Sequence[str]]
+
+    def distances(self, sizes: Mapping[str, int]) -> tuple[float, float] | None:
+        """How far apart values and gradients are; None where the function does not run at these
+        sizes, or has no finite value.
+        """
+        found = [self._distances(sizes, whole) for whole in self._ways]
+        found = [pair for pair in found if pair is not None]
+        return (max(v for v, _ in found), max(g for _, g in found)) if found else None
+
+    @property
+    def _ways(self) -> tuple[bool, ...]:
+        """What is only compared is drawn as whole numbers too, which may be equal."""
+        pairs = zip(self.arguments, self.inputs, strict=True)
+        return (True, False) if any(_only_compared(a, d) for a, d in pairs) else (False,)
+
+    def _distances(self, sizes: Mapping[str, int], whole: bool) -> tuple[float, float] | None:
+        for tensors in self._drawn(sizes, whole):
+            try:
+                theirs, their_gradients = self._run(tensors)
+            except Exception:
+                return None
+            if not theirs.isfinite().all() or not theirs.numel():
+                continue
+            ours, our_gradients = self._interpreted(tensors)
+            where = self._at(sizes)
+            if tuple(ours.shape) != tuple(theirs.shape):
+                raise QuestionError(
+                    f"the forward that was read has the shape {tuple(ours.shape)} {where}, and "
+                    f"{self.subject.name} returns {tuple(theirs.shape)}",
+                    "return the dimensions in the order in which they first appear among the "
+                    "arguments",
+                    self.subject.place,
+                )
+            value = _distance(ours, theirs)
+            if not value <= OF_VALUES:
+                raise self._wrong(f"its value {where}", value)
+            worst = 0.0
+            for name, one, other in zip(
+                (i.name for i in self.inputs), our_gradients, their_gradients, strict=True
+            ):
+                if one is not None and other is not None and other.isfinite().all():
+                    gap = _distance(one, other)
+                    worst = max(worst, gap)
+                    if not gap <= OF_GRADIENTS:
+                        raise self._wrong(f"its gradient of {name} {where}", gap)
+            return value, worst
+        return None
+
+    def _wrong(self, what: str, gap: float) -> QuestionError:
+        return QuestionError(
+            f"{self.subject.name} was read as another function: {what} is {gap:.1e} away",
+            "it may take another branch at other sizes, hold back a gradient (.detach(), "
+            "torch.no_grad) or depend on what is no argument; nothing was written",
+            self.subject.place,
+        )
+
+    def _at(self, sizes: Mapping[str, int]) -> str:
+        return "at " + ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
+
+    def _drawn(self, sizes: Mapping[str, int], whole: bool) -> Iterator[list[Tensor]]:
+        """Arguments, normal numbers first, then those for which logarithms are defined."""
+        made = self.definition.sizes_from(
+            {a: sizes[a.name] for a in self.definition.axes if a.name in sizes}
+        )
+        known = {axis.name: n for axis, n in made.items()}
+        highest = {
+            d.name: min(
+                (known.get(a, sizes.get(a, 1)) for a in self.high.get(d.name, ())), default=2
+            )
+            for d in self.inputs
+        }
+        named = {a.name: highest[d.name] for a, d in zip(self.arguments, self.inputs, strict=True)}
+        for draw in DRAWS:
+            tensors = drawn(self.arguments, sizes, draw, named, seed=1)
+            for i, declared in enumerate(self.inputs):
+                if declared.kind == LABELS and declared.ignored is not None:
+                    chosen = torch.Generator().manual_seed(i)
+                    out = torch.rand(tensors[i].shape, generator=chosen) < IGNORED_SHARE
+                    tensors[i] = torch.where(out, declared.ignored, tensors[i])
+                if whole and _only_compared(self.arguments[i], declared):
+                    tensors[i] = (tensors[i] > tensors[i].median()).double()
+            yield tensors
+
+    def _leaves(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return [
+            t.clone().requires_grad_(_differs(declared))
+            for t, declared in zip(tensors, self.inputs, strict=True)
+        ]
+
+    def _run(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
+        leaves = self._leaves(tensors)
+        result = run(self.subject, self.arguments, leaves)
+        again = run(self.subject, self.arguments, self._leaves(tensors))
+        if not torch.equal(result.nan_to_num(), again.nan_to_num()):
+            raise QuestionError(
+                f"{self.subject.name} returns something else when it is called again",
+                "draw random numbers outside and pass them; call .eval() on a module with dropout",
+                self.subject.place,
+            )
+        return result.detach(), _gradients(result, leaves)
+
+    def _interpreted(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
+        leaves = self._leaves(tensors)
+        arguments = {
+            d.name: t.double() if t.dtype == torch.bool or d.kind == GIVEN else t
+            for d, t in zip(self.inputs, leaves, strict=True)
+        }
+        result = interpreted(self.definition, arguments)[self.definition.output.name]
+        return result.detach(), _gradients(result, leaves)
+
+
+def _only_compared(argument: Argument, declared: Declared) -> bool:
+    return declared.kind == GIVEN and argument.kind == ""
+
+
+def _differs(declared: Declared) -> bool:
+    return declared.kind not in (LABELS, MASK, GIVEN)
+
+
+def _gradients(result: Tensor, leaves: Sequence[Tensor]) -> list[Tensor | None]:
+    """Under a random upstream gradient; None of what has none, zero of what has no influence."""
+    asked = [leaf for leaf in leaves if leaf.requires_grad]
+    upstream = torch.randn(
+        tuple(result.shape), generator=torch.Generator().manual_seed(7), dtype=torch.float64
+    )
+    if result.requires_grad:
+        found = torch.autograd.grad(
+            result, asked, upstream.to(result.dtype), materialize_grads=True, allow_unused=True
+        )
+    else:
+        found = tuple(map(torch.zeros_like, asked))
+    each = iter(found)
+    return [next(each) if leaf.requires_grad else None for leaf in leaves]
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    """Of the largest entry."""
+    if not other.numel():
+        return 0.0
+    gap = torch.where(one == other, 0, one - other).abs().max().item()
+    return gap / max(other.abs().max().item(), 1.0) if gap == gap else float("inf")

@@ -1,0 +1,212 @@
+"""An import, stage by stage.
+
+subject_of   what is asked     -> Subject     a function or a module; its file is run
+example_of   Subject           -> Example     sizes and kinds of arguments for which it runs
+trace        Example           -> Traced      a graph of operations, sizes as symbols
+Reader.run   Traced            -> statements  every operation by its rule; twice, at other sizes
+written      statements        -> Written     the file with the forward
+forward_from Written           -> Forward     read back as any other
+compared     Forward           -> Agreement   beside the function, in numbers
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from codegen.importing.asked import GIVEN, arguments_of, sizes_of
+from codegen.importing.comparing import Agreement, compared
+from codegen.importing.examples import SECOND, Example, axes_in, drawn, example_of, run
+from codegen.importing.guessing import guessed_for
+from codegen.importing.reader import Reader
+from codegen.importing.subjects import Subject, subject_of
+from codegen.importing.text import text
+from codegen.importing.trace import Traced, trace
+from codegen.importing.values import Value
+from codegen.importing.writing import Written, class_name, written
+from derive.language.errors import NotationError, Place, QuestionError
+from derive.notation.completeness import generated_names
+from derive.notation.definition import snake_case
+from derive.notation.forward import Forward
+from derive.notation.library import forward_from
+
+ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
+OTHER_SIZES = "the function has another mathematics at other sizes: import one of its branches"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A forward, the text of its file, and how far it is from the function."""
+
+    subject: Subject
+    forward: type[Forward]
+    text: str
+    agreement: Agreement
+
+    @property
+    def file(self) -> str:
+        return f"{snake_case(self.forward.__name__)}{ENDING}"
+
+
+def from_torch(
+    function: Callable | torch.nn.Module,
+    axes: str | Mapping[str, str],
+    sizes: str | Mapping[str, int] = "",
+) -> type[Forward]:
+    """The forward that a function or a module of torch computes.
+
+    ``axes`` names the axes of its tensors, ``"x: N C, labels: N"``; parameters of a module need
+    none. ``sizes`` are those of an example, where the function takes only some. The forward is
+    compared with the function in numbers before it is returned.
+
+    Raises `QuestionError`, with file and line, for what the notation cannot say.
+    """
+    return imported(function, axes, sizes).forward
+
+
+def imported(
+    asked: str | Callable, axes: str | Mapping[str, str], sizes: str | Mapping[str, int] = ""
+) -> Imported:
+    """The same of ``FILE.py:function`` or an object, with all that is known of it."""
+    subject = subject_of(asked)
+    arguments = (*arguments_of(axes),)
+    subject.check(arguments)
+    arguments, example = guessed_for(subject, arguments, sizes_of(sizes), read)
+    example = replace(example, arguments=arguments)
+    reader = read(subject, example, example.sizes)
+    _again(subject, example, reader, fixed=sizes_of(sizes))
+    buffers = frozenset(
+        d.name for d, a in zip(reader.inputs, arguments, strict=True) if a.kind == GIVEN
+    )
+    file = written(reader, subject, buffers)
+    forward = _read_back(file, subject)
+    high = {name: sorted(of) for name, of in reader.indices.items()}
+    bounds = _bounds(reader)
+    agreement = compared(subject, example, forward.definition, reader.inputs, high, bounds)
+    return Imported(subject, forward, file.text, agreement)
+
+
+def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader:
+    """What the function is, traced at these sizes. Raises `QuestionError`."""
+    arguments = example.arguments
+    module = subject.module(arguments)
+    traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
+    _refuse_changes(traced, subject)
+    reader = Reader(traced, taken=generated_names(class_name(subject.name)))
+    reader.run()
+    try:
+        reader.finish(_output(traced, reader, subject))
+    except QuestionError as error:
+        raise error.at(subject.place) from None
+    return reader
+
+
+def _refuse_changes(traced: Traced, subject: Subject) -> None:
+    changed = [n for n in traced.changed if any(p.name == n for p in traced.placeholders)]
+    if changed:
+        names = [p.name for p in traced.placeholders]
+        argument = traced.arguments[names.index(changed[0])].name
+        if argument in subject.of_module:
+            return
+        raise QuestionError(
+            f"{subject.name} writes to its argument {argument} in place",
+            f"work on a copy: {argument} = {argument}.clone()",
+            subject.place,
+        )
+
+
+def _output(traced: Traced, reader: Reader, subject: Subject) -> Value:
+    """The one tensor that is returned."""
+    outputs = [out for out in traced.outputs if out is not None]
+    if len(outputs) != 1:
+        raise QuestionError(
+            f"{subject.name} returns {len(outputs)} tensors, and a forward has one output",
+            "write a function that returns one of them",
+            subject.place,
+        )
+    (output,) = outputs
+    value = reader.values.get(output) if isinstance(output, torch.fx.Node) else None
+    if not isinstance(value, Value):
+        raise QuestionError(
+            f"{subject.name} returns no tensor", "return what is computed of the arguments",
+            subject.place,
+        )  # fmt: skip
+    return value
+
+
+def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[str, int]) -> None:
+    """The same at other sizes; a line that comes out otherwise depends on them in a hidden way."""
+    axes = axes_in(example.arguments)
+    row = SECOND[: len(axes)][::-1]
+    other = {**dict(zip(axes, row, strict=False)), **fixed}
+    sizes = next((way for way in example.ways(other) if _runs(subject, example, way)), None)
+    if sizes is None:
+        return
+    second = read(subject, example, sizes)
+    pairs = zip(reader.statements, second.statements, strict=False)
+    for one, two in pairs:
+        texts = [text(s.tree, lambda axis: f"{axis}2") for s in (one, two)]
+        if texts[0] != texts[1]:
+            at = [", ".join(f"{a} = {s[a]}" for a in axes) for s in (example.sizes, sizes)]
+            raise QuestionError(
+                f"{one.name} is {_short(texts[0])} at {at[0]}, and {_short(texts[1])} at {at[1]}",
+                OTHER_SIZES
+                + "; or use x.shape[1] and math.sqrt in the place of a number of Python",
+                Place(subject.file, one.line) if one.line else subject.place,
+            )
+    if len(reader.statements) != len(second.statements):
+        raise QuestionError(
+            f"{subject.name} has other steps at other sizes", OTHER_SIZES, subject.place
+        )
+
+
+def _short(words: str, most: int = 60) -> str:
+    return words if len(words) <= most else f"{words[:most]}..."
+
+
+def _runs(subject: Subject, example: Example, sizes: Mapping[str, int]) -> bool:
+    try:
+        run(subject, example.arguments, drawn(example.arguments, sizes))
+    except Exception:
+        return False
+    return True
+
+
+def _bounds(reader: Reader) -> list[dict[str, int]]:
+    """Sizes beyond those for which the trace holds: there the function may be another one."""
+    found = []
+    ranges = reader.traced.program.range_constraints
+    for symbol, bounds in ranges.items():
+        axis = next((str(a) for s, a in reader.sizes.symbols.items() if s == symbol), None)
+        if axis not in reader.traced.sizes:
+            continue
+        beyond = [int(bounds.lower) - 1] if bounds.lower > 2 else []
+        beyond += [int(bounds.upper) + 1] if bounds.upper < MOST_SIZE else []
+        found += [{**reader.traced.sizes, axis: size} for size in beyond]
+    return found
+
+
+MOST_SIZE = 2**20  # beyond which nobody means a bound
+
+
+def _read_back(file: Written, subject: Subject) -> type[Forward]:
+    """The forward of the text, from a file that lives as long as this process."""
+    folder = Path(tempfile.mkdtemp(prefix="gradform_import_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / f"{snake_case(file.name)}{ENDING}"
+    path.write_text(file.text, encoding="utf-8")
+    try:
+        return forward_from(path)
+    except NotationError as error:
+        line = file.lines.get(error.place.line if error.place else 0, 0)
+        raise QuestionError(
+            f"the notation refuses what was read: {error.problem}",
+            error.remedy,
+            Place(subject.file, line) if line else subject.place,
+        ) from None

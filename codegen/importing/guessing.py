@@ -1,0 +1,109 @@
+"""The axes of a module's parameters, which nobody names: each is the axis of what it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import sympy
+
+from codegen.importing.asked import GIVEN, Argument
+from codegen.importing.examples import Example, Number, Size, axes_in, example_of
+from codegen.importing.reader import GUESSED, Reader
+from codegen.importing.subjects import Subject
+
+FREE = ("H", "K", "D", "E", "F", "G", "L", "M", "P", "R", "T", "U", "V", "W")
+
+
+def guessed_for(
+    subject: Subject,
+    arguments: Sequence[Argument],
+    sizes: Mapping[str, int],
+    read: Callable[[Subject, Example, Mapping[str, int]], Reader],
+) -> tuple[tuple[Argument, ...], Example]:
+    """All arguments with their axes, those of the module too, and an example of them."""
+    given = {argument.name for argument in arguments}
+    own = [_unnamed(n, t.shape, subject) for n, t in subject.of_module.items() if n not in given]
+    arguments = (*arguments, *_numbered(own))
+    example = example_of(subject, arguments, sizes)
+    if not own:
+        return example.arguments, example
+    reader = read(subject, example, example.sizes)
+    found = named(reader, [a for a in axes_in(arguments) if not a.startswith(GUESSED)])
+    arguments = tuple(
+        replace(a, axes=tuple(found.get(axis, axis) for axis in a.axes)) for a in example.arguments
+    )
+    renamed = {found.get(axis, axis): n for axis, n in example.sizes.items()}
+    recipe = {
+        found.get(axis, axis): size
+        for axis, size in example.recipe.items()
+        if not isinstance(size, Number)
+    }
+    recipe |= made_of_others(reader, found)
+    held = {axis: renamed[axis] for axis in axes_in([a for a in arguments if a.name not in given])}
+    used = _met_in(reader, example.arguments)
+    kept = tuple(a for a in arguments if a.name in used or a.name in given)
+    return kept, Example(kept, renamed, recipe, held)
+
+
+def made_of_others(reader: Reader, found: Mapping[str, str]) -> dict[str, Size]:
+    """The sizes that the function needs to be made of others, under the names that were found."""
+
+    def size_of(size: sympy.Expr) -> Size:
+        return lambda sizes: int(
+            size.subs({s: sizes[found.get(s.name, s.name)] for s in size.free_symbols})
+        )
+
+    return {found.get(s.name, s.name): size_of(size) for s, size in reader.sizes.equal.items()}
+
+
+def _met_in(reader: Reader, arguments: Sequence[Argument]) -> set[str]:
+    """The arguments that the function uses."""
+    pairs = zip(arguments, reader.traced.placeholders, strict=True)
+    return {argument.name for argument, node in pairs if node.users}
+
+
+def _unnamed(name: str, shape: Sequence[int], subject: Subject) -> Argument:
+    axes = tuple("1" if n == 1 else GUESSED for n in shape)
+    return Argument(name, axes, GIVEN if name in subject.constant else "")
+
+
+def _numbered(arguments: Sequence[Argument]) -> list[Argument]:
+    found, k = [], 0
+    for argument in arguments:
+        axes = []
+        for axis in argument.axes:
+            k += axis == GUESSED
+            axes.append(f"{GUESSED}{k}" if axis == GUESSED else axis)
+        found.append(replace(argument, axes=tuple(axes)))
+    return found
+
+
+def named(reader: Reader, known: Sequence[str]) -> dict[str, str]:
+    """What each guessed axis is: one of the user's, or a name for all that are the same."""
+    same = {axis: axis for axis in reader.sizes.of_axis}
+
+    def root(axis: str) -> str:
+        while same.setdefault(axis, axis) != axis:
+            axis = same[axis]
+        return axis
+
+    for axis, size in reader.sizes.of_axis.items():
+        if isinstance(size, sympy.Symbol) and size.name in same:
+            same[root(axis)] = root(size.name)
+    users: dict[str, str] = {root(axis): axis for axis in known}
+    for a, b in reader.met:
+        one, other = root(a), root(b)
+        if one == other or (one in users and other in users):
+            continue
+        keep, gone = (one, other) if one in users else (other, one)
+        same[gone] = keep
+    found: dict[str, str] = {}
+    taken = {*known}
+    for axis in (a for a in reader.sizes.of_axis if a.startswith(GUESSED)):
+        group = root(axis)
+        if group not in users:
+            users[group] = next(n for n in FREE if n not in taken)
+            taken.add(users[group])
+        found[axis] = users[group]
+    return found

@@ -1,0 +1,71 @@
+"""Trees as mathematics: the nodes of ``derive.language``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import sympy
+from sympy import And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecewise
+
+from codegen.importing.trees import Tree, pairs_of
+from derive.language.kept_labels import Kept
+from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
+from derive.language.symbols import MINUS_INFINITY, Axis
+
+RELATIONS = {"<": Lt, "<=": Le, ">": Gt, ">=": Ge, "==": Eq, "!=": Ne}
+ALONG: Mapping[str, Callable] = {
+    "sum": Sum,
+    "max": Max,
+    "broadcast": Broadcast,
+    "one hot": OneHot,
+    "kept": Kept,
+}
+COMBINED: Mapping[str, Callable] = {
+    "sum_of": lambda a, b: a + b,
+    "difference": lambda a, b: a - b,
+    "product": lambda a, b: a * b,
+    "quotient": lambda a, b: a / b,
+    "power": lambda a, b: a**b,
+    "minus": lambda a: -a,
+    "and": And,
+    "or": Or,
+    "not": Not,
+}
+
+
+def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) -> Basic:
+    """``e`` over these tensors, each at home, and these axes; of a condition, one of SymPy's.
+
+    Raises `KeyError` for a name that is not among them and `NotationError` for what the notation
+    refuses.
+    """
+    kind, args = e.kind, e.args
+    if kind == "number":
+        value = args[0].xreplace({s: axes[s.name] for s in args[0].free_symbols})
+        return MINUS_INFINITY if value == -sympy.oo else value
+    if kind == "tensor":
+        return tensors[args[0]]
+    if kind == "truth":
+        return sympy.true if args[0] else sympy.false
+    if kind == "position":
+        return Position(axes[args[0]])
+    parts = [mathematics(a, tensors, axes) for a in args if isinstance(a, Tree)]
+    names = [[axes[a] for a in own] for own in args if isinstance(own, tuple) and kind != "rename"]
+    if kind in COMBINED:
+        return COMBINED[kind](*parts)
+    if kind == "compared":
+        return RELATIONS[args[0]](*parts)
+    if kind == "call":
+        return getattr(sympy, args[0])(*parts)
+    if kind == "choice":
+        pairs, _ = pairs_of(e)
+        found = [(parts[2 * i], parts[2 * i + 1]) for i in range(len(pairs))]
+        return Piecewise(*found, (parts[-1], True))
+    if kind == "rename":
+        return renamed(parts[0], {axes[old]: axes[new] for old, new in args[1]})
+    if kind == "flatten":
+        return Flatten(parts[0], *names[0], into=names[1][0])
+    if kind == "unflatten":
+        return Unflatten(parts[0], *names[0], into=tuple(names[1]))
+    own = [axes[args[1]]] if kind == "one hot" else (names[0] if names else [])
+    return ALONG[kind](parts[0], *own)

@@ -1,0 +1,17 @@
+"""What torch's operations are in the notation, one subject a file.
+
+In: a reader and the arguments of one operation. Out: its value over named axes.
+"""
+
+from codegen.importing.operations import creating as creating
+from codegen.importing.operations import losses as losses
+from codegen.importing.operations import normalizing as normalizing
+from codegen.importing.operations import picking as picking
+from codegen.importing.operations import pointwise as pointwise
+from codegen.importing.operations import products as products
+from codegen.importing.operations import reducing as reducing
+from codegen.importing.operations import scattering as scattering
+from codegen.importing.operations import viewing as viewing
+from codegen.importing.operations.table import checks as checks
+from codegen.importing.operations.table import names as names
+from codegen.importing.operations.table import rules as rules

@@ -1,0 +1,120 @@
+"""What labels and indices pick: sums with one-hots."""
+
+from __future__ import annotations
+
+from codegen.importing import trees
+from codegen.importing.meeting import name_of
+from codegen.importing.operations.table import rule
+from codegen.importing.trees import Tree
+from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, Value
+
+AS_LABELS = "pass the indices as an argument of integers"
+
+
+def hot(r, label: Value, axis: str) -> Tree:
+    """1 where the index along the axis is the label's, whatever kind of index that is."""
+    if label.kind == LABEL:
+        r.indices.setdefault(name_of(label.tree), set()).add(axis)
+        return trees.one_hot(label.tree, axis)
+    if label.kind == ARGMAX:
+        return trees.renamed(label.tree, {label.over: axis})
+    if label.tree.kind not in ("position", "number", "sum_of", "difference", "product", "rename"):
+        raise Refused("an index that is computed", AS_LABELS)
+    return trees.indicator(trees.compared("==", trees.position(axis), label.tree))
+
+
+def picked(r, label: Value, x: Value, i: int) -> Tree:
+    """x with its dimension i picked, by a label whose dimensions agree with the rest of x's."""
+    x = r.single(x, i)
+    if x.dims[i] == ():
+        return x.tree
+    (axis,) = x.dims[i]
+    if axis not in x.tree.free:
+        return x.tree
+    return trees.total(trees.product(hot(r, label, axis), x.tree), [axis])
+
+
+@rule("gather", called="picked")
+def _gather(r, x, dim, index):
+    i = dim % x.rank
+    x = r.single(r.as_number(x), i)
+    hole = x.with_dim(i, ())
+    if index.dims[i] and x.dims[i] and set(index.dims[i]) & set(x.axes):
+        x = apart(r, x, i, index.axes)
+        hole = x.with_dim(i, ())
+    (there, label), dims = r.aligned(hole, index)
+    found = x.of(there.tree).along(x.dims[i] if j == i else d for j, d in enumerate(dims))
+    return Value(picked(r, label, found, i), dims)
+
+
+def apart(r, x: Value, i: int, used) -> Value:
+    """x with another axis in dimension i, as its own is met in what picks."""
+    (axis,) = x.dims[i]
+    other = r.sibling(axis, {*used, *x.axes})
+    return x.with_dim(i, (other,)).of(trees.renamed(x.tree, {axis: other}))
+
+
+@rule("index", called="picked")
+def _index(r, x, indices):
+    indices = [*indices, *[None] * (x.rank - len(indices))]
+    at = [i for i, v in enumerate(indices) if v is not None]
+    if any(indices[i].kind == CONDITION for i in at):
+        raise Refused(
+            "how many entries a mask picks is known by values alone",
+            "multiply by the mask, and divide by its sum in the place of a mean",
+        )
+    return indexed(r, r.as_number(x), indices, at)
+
+
+def indexed(r, x: Value, indices, at) -> Value:
+    """Entries that indices pick, which broadcast together; positions along an axis are that axis."""
+    for i in at:
+        x = r.single(x, i)
+    values, dims = r.aligned(*(indices[i] for i in at))
+    rows = {v.tree.args[0] for v in values if v.tree.kind == "position"}
+    for v, i in zip(values, at, strict=True):
+        if set(x.dims[i]) & ({a for d in dims for a in d} - rows):
+            x = apart(r, x, i, {a for d in dims for a in d})
+    tree, whole = x.tree, x
+    for v, i in zip(values, at, strict=True):
+        (axis,) = whole.dims[i] or ("",)
+        own = v.tree.args[0] if v.tree.kind == "position" else ""
+        if own and r.sizes.alike(axis, own):
+            tree = trees.renamed(tree, {axis: own})
+        else:
+            tree = picked(r, v, whole.of(tree), i)
+    rest = [d for j, d in enumerate(x.dims) if j not in at]
+    together = at == list(range(at[0], at[-1] + 1))
+    where = at[0] if together else 0
+    clash = {a for d in dims for a in d} & {a for d in rest for a in d}
+    to = {a: r.sibling(a, {*x.axes, *(b for d in dims for b in d)}) for a in sorted(clash)}
+    if to:
+        raise Refused(f"an index along {', '.join(to)} picks from the same axis", AS_LABELS)
+    return Value(tree, (*rest[:where], *dims, *rest[where:]))
+
+
+@rule("index_select", called="picked")
+def _index_select(r, x, dim, index):
+    i = dim % x.rank
+    return _index(r, x, [None] * i + [index])
+
+
+@rule("embedding", called="vectors")
+def _embedding(r, weight, indices, padding_idx=-1, scale_grad_by_freq=False):
+    if padding_idx >= 0:
+        raise Refused(
+            "an embedding with padding, whose gradient is cut there", "leave padding_idx out"
+        )
+    return _index(r, weight, [indices])
+
+
+@rule("one_hot")
+def _one_hot(r, x, num_classes=-1):
+    size = r.sizes.plain(r.node.meta["val"].shape[-1])
+    axis = r.sizes.axis_of(size, {*x.axes, *r.windows})
+    return Value(hot(r, x, axis), (*x.dims, (axis,)))
+
+
+@rule("topk", "sort", "argsort", "kthvalue", "median", "nanmedian", "mode", "unique", "nonzero")
+def _ordered(r):
+    raise Refused("entries are ordered or counted", "no forward can do that: leave it outside")

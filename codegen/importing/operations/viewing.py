@@ -1,0 +1,235 @@
+"""Views: what moves dimensions, and most of it writes nothing."""
+
+from __future__ import annotations
+
+import sympy
+
+from codegen.importing import trees
+from codegen.importing.operations.table import rule, rules
+from codegen.importing.values import CONDITION, LABEL, NUMBER, Refused, Value
+
+DRAWN_OUTSIDE = "draw it outside and pass it as an argument, or call .eval() on the module first"
+PARTS_ALIKE = "split into equal parts"
+
+
+def shape_of(r, i: int | None = None):
+    found = r.node.meta["val"]
+    return (found if i is None else found[i]).shape
+
+
+def same(r, x):
+    return x
+
+
+for _name in ("clone", "contiguous", "detach", "alias", "lift_fresh_copy", "positive"):
+    rules[_name] = same
+
+
+@rule("detach", "detach_")
+def _detach(r, x):
+    """Where it cuts a gradient off, the comparison with autograd tells."""
+    r.cuts.append(r.traced.place(r.node))
+    return x
+
+
+@rule("to", "_to_copy", "type_as")
+def _to(r, x, other=None):
+    """Another format has the same numbers; of whole numbers only what is one already."""
+    dtype = r.node.meta["val"].dtype
+    if dtype.is_floating_point or dtype.is_complex:
+        return r.as_number(x) if x.kind in (CONDITION, LABEL) else x
+    if x.kind in (CONDITION, LABEL) or x.kind != NUMBER:
+        return x
+    if str(dtype) == "torch.bool":
+        return r.as_condition(x)
+    if trees.condition_of(x.tree) is not None or x.tree.kind in ("position", "number"):
+        return x
+    raise Refused("numbers that are cut to whole ones", "leave the conversion out")
+
+
+@rule("getitem")
+def _getitem(r, x, index):
+    return x[index]
+
+
+@rule("dropout", "native_dropout", "alpha_dropout", "feature_dropout")
+def _dropout(r, x, p, train):
+    if train and p:
+        raise Refused("dropout is random", DRAWN_OUTSIDE)
+    return x
+
+
+@rule("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")
+def _view(r, x, size=None, shape=None, other=None, start_dim=0, end_dim=-1, dim=0, sizes=None):
+    return r.reshaped(x, shape_of(r))
+
+
+@rule("permute")
+def _permute(r, x, dims):
+    return x.along(x.dims[d] for d in dims)
+
+
+@rule("transpose", "swapaxes")
+def _transpose(r, x, dim0=0, dim1=1, axis0=None, axis1=None):
+    i, j = (dim0, dim1) if axis0 is None else (axis0, axis1)
+    return transposed(x, i, j)
+
+
+def transposed(x: Value, i: int, j: int) -> Value:
+    dims = list(x.dims)
+    dims[i], dims[j] = dims[j], dims[i]
+    return x.along(dims)
+
+
+@rule("t", "numpy_T", "mT", "adjoint", "matrix_H")
+def _t(r, x):
+    return transposed(x, -1, -2) if x.rank > 1 else x
+
+
+@rule("movedim")
+def _movedim(r, x, source, destination):
+    sources, targets = ([d] if isinstance(d, int) else list(d) for d in (source, destination))
+    moved = {t % x.rank: s % x.rank for s, t in zip(sources, targets, strict=True)}
+    rest = iter(i for i in range(x.rank) if i not in moved.values())
+    return x.along(x.dims[moved[i] if i in moved else next(rest)] for i in range(x.rank))
+
+
+@rule("unsqueeze")
+def _unsqueeze(r, x, dim):
+    return unsqueezed(x, dim)
+
+
+def unsqueezed(x: Value, dim: int) -> Value:
+    i = dim % (x.rank + 1)
+    return x.along((*x.dims[:i], (), *x.dims[i:]))
+
+
+@rule("squeeze")
+def _squeeze(r, x, dim=None):
+    gone = r.positions(x, dim)
+    return x.along(d for i, d in enumerate(x.dims) if not (i in gone and d == ()))
+
+
+@rule("expand", "expand_as", "broadcast_to")
+def _expand(r, x, size=None, other=None, implicit=False):
+    """What is repeated does not vary along the new axis."""
+    shape = [r.sizes.plain(n) for n in shape_of(r)]
+    dims = [()] * (len(shape) - x.rank) + list(x.dims)
+    for i, size in enumerate(shape):
+        if not dims[i] and r.sizes.hint(size) != 1:
+            used = {axis for dim in dims for axis in dim}
+            dims[i] = (r.sizes.axis_of(size, {*used, *r.windows}),)
+    return x.along(dims)
+
+
+@rule("repeat")
+def _repeat(r, x, repeats):
+    dims = [()] * (len(repeats) - x.rank) + list(x.dims)
+    for i, times in enumerate(map(r.sizes.plain, repeats)):
+        if r.sizes.hint(times) == 1:
+            continue
+        used = {axis for dim in dims for axis in dim}
+        again = r.sizes.axis_of(times, {*used, *r.windows}) if not dims[i] else r.sizes.new(times)
+        dims[i] = (again, *dims[i])
+    return x.along(dims)
+
+
+@rule("repeat_interleave")
+def _repeat_interleave(r, x, repeats, dim=None, output_size=None):
+    if dim is None or isinstance(repeats, Value):
+        raise Refused("repeat_interleave without a dimension, or by a tensor", "name the dimension")
+    i = dim % x.rank
+    if x.dims[i] == ():
+        return x.with_dim(i, (r.sizes.axis_of(r.sizes.plain(repeats), x.axes),))
+    (axis,) = x.dims[i]
+    return x.with_dim(i, (axis, r.repeated(axis, r.sizes.plain(repeats))))
+
+
+@rule("broadcast_tensors")
+def _broadcast_tensors(r, tensors):
+    found, dims = r.aligned(*tensors)
+    return [v.along(dims) for v in found]
+
+
+# Parts
+
+
+@rule("slice")
+def _slice(r, x, dim=0, start=None, end=None, step=1):
+    i = dim % x.rank
+    size = r.sizes.of(x.dims[i])
+    return r.sliced(x, i, 0 if start is None else start, size if end is None else end, step)
+
+
+@rule("split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk")
+def _split(r, x, split_size=None, split_sizes=None, chunks=None, dim=0):
+    i, parts = dim % x.rank, len(r.node.meta["val"])
+    widths = [r.sizes.plain(shape_of(r, k)[i]) for k in range(parts)]
+    if len({r.sizes.hint(w) for w in widths}) == 1 and len(x.dims[i]) == 1:
+        r.sizes.equate(x.dims[i][0], parts * widths[0])
+        widths = [r.sizes.plain(w) for w in widths]
+    x = r.let(r.called(x), x) if parts > 1 else x
+    if all(r.sizes.same(w, widths[0]) for w in widths):
+        return [r.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
+    starts = [sympy.Add(*widths[:k]) for k in range(parts + 1)]
+    return [r.sliced(x, i, starts[k], starts[k + 1]) for k in range(parts)]
+
+
+@rule("select")
+def _select(r, x, dim, index):
+    return r.entry(x, dim % x.rank, index)
+
+
+@rule("narrow")
+def _narrow(r, x, dim, start, length):
+    first = r.sizes.plain(start)
+    return r.sliced(x, dim % x.rank, first, first + r.sizes.plain(length))
+
+
+@rule("unbind")
+def _unbind(r, x, dim=0):
+    x = r.let(r.called(x), x)
+    return [r.entry(x, dim % x.rank, k) for k in range(len(r.node.meta["val"]))]
+
+
+@rule("stack")
+def _stack(r, tensors, dim=0):
+    return laid_together(r, [unsqueezed(r.as_number(v), dim) for v in tensors], dim)
+
+
+def laid_together(r, values, dim) -> Value:
+    """Values side by side along a dimension of size 1, each picked by its one-hot."""
+    found, dims = r.aligned(*values)
+    i = dim % len(dims)
+    used = {axis for d in dims for axis in d}
+    count = r.sizes.axis_of(sympy.Integer(len(values)), used)
+    tree = trees.ZERO
+    for k, v in enumerate(found):
+        picked = trees.one_hot(trees.number(k), count)
+        tree = r.sum_like(trees.sum_of, Value(tree, dims), v.of(trees.product(picked, v.tree))).tree
+    return Value(tree, (*dims[:i], (count,), *dims[i + 1 :]))
+
+
+@rule("cat", "concatenate", "concat", called="joined")
+def _cat(r, tensors, dim=0):
+    values = [r.as_number(v) for v in tensors]
+    i = dim % values[0].rank
+    widths = [r.sizes.of(v.dims[i]) for v in values]
+    if not all(r.sizes.same(w, widths[0]) for w in widths):
+        raise Refused("parts of different sizes are put side by side", PARTS_ALIKE)
+    if all(v.dims[i] == () for v in values):
+        return laid_together(r, values, i)
+    values = [r.single(v, i) for v in values]
+    if any(axis in r.windows for v in values for axis in v.dims[i]):
+        raise Refused("slices are put side by side", PARTS_ALIKE)
+    _, dims = r.aligned(*values)
+    (axis,) = dims[i]
+    whole = laid_together(r, [unsqueezed(v, i) for v in values], i)
+    count, rest = whole.dims[i][0], whole.dims[i + 1][0]
+    joined = whole.along((*whole.dims[:i], (count, rest), *whole.dims[i + 2 :]))
+    return r.single(joined, i)
+
+
+@rule("roll", "flip", "rot90", "unfold")
+def _moved_along(r, x):
+    raise Refused("entries are moved along an axis", "write it with products of one-hots")

@@ -1,0 +1,336 @@
+"""The graph becomes statements of the notation: one pass, forwards.
+
+Every node becomes a `Value`: an expression over named axes, and what each dimension is. What an
+operation means is a rule of ``operations``; this loop knows none.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.fx.node import map_arg
+
+from codegen.importing import trees
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.meeting import name_of
+from codegen.importing.names import assigned_names, is_taken, plain_name
+from codegen.importing.shaping import Shaping
+from codegen.importing.sizes import Sizes
+from codegen.importing.trace import Traced
+from codegen.importing.trees import Tree
+from codegen.importing.values import (
+    CONDITION,
+    LABEL,
+    NUMBER,
+    Dim,
+    Dims,
+    Refused,
+    Statement,
+    Value,
+)
+from derive.language.errors import Place, QuestionError
+
+GUESSED = "Axis"  # how the axes begin that nobody named
+UNNAMED = "z"  # what a value is called of which nothing else is known
+ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
+NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
+# Arguments of operations that say how a result is stored, or its shape, which the trace knows.
+STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
+STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
+IGNORED = -100  # torch's ignore_index where none is passed
+OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
+OTHER_WAY = "write it with operations that are known (docs/torch-code.md lists them)"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An input of the forward; ``ignored`` is the label that picks nothing, where there is one."""
+
+    name: str
+    dims: Dims
+    kind: str
+    ignored: int | None = None
+
+
+class Reader(Shaping):
+    """Reads a trace. ``statements`` and ``declared`` are what was found.
+
+    ``ignoring`` says whether labels of -100 are left out where torch does that unasked: the graph
+    does not show an argument that has its default. ``prefix`` goes before the names of statements,
+    none of which is among ``taken``.
+    """
+
+    def __init__(self, traced: Traced, ignoring: bool = True, taken: Iterable[str] = ()):
+        super().__init__(Sizes(traced.sizes))
+        self.traced, self.ignoring, self.prefix = traced, ignoring, ""
+        self.statements: list[Statement] = []
+        self.declared: list[Declared] = []
+        self.known: dict[Tree, Tree] = {}  # what is a statement, and what it is called
+        self.ignored: dict[str, int] = {}
+        self.cuts: list[Place | None] = []  # the lines of .detach()
+        self.values: dict[torch.fx.Node, Any] = {}
+        self.node: torch.fx.Node | None = None
+        self.sizes.taken |= set(taken)
+        self.sizes.taken |= {axis for a in traced.arguments for axis in a.axes}
+        self.assigned = assigned_names(traced.nodes, traced.file)
+        for argument, node in zip(traced.arguments, traced.placeholders, strict=False):
+            self.declare(argument, node)
+        for name, constant in traced.constants.items():
+            self._lifted(name, constant)
+
+    # Inputs
+
+    def declare(self, argument: Argument, node: torch.fx.Node) -> None:
+        """An argument as an input of the forward, and as the value of its placeholder."""
+        name = self.free_name(argument.name)
+        dims: list[Dim] = []
+        for axis, size in zip(argument.axes, node.meta["val"].shape, strict=True):
+            if axis == "1":
+                dims.append(())
+                continue
+            used = {a for dim in dims for a in dim}
+            if axis.isdigit():
+                fixed = self.sizes.plain(int(axis))
+                dims.append((self.sizes.axis_of(fixed, used),))
+                continue
+            self.sizes.declare(axis, size)
+            if axis.startswith(GUESSED):
+                self.guessed.add(axis)
+            dims.append((axis if axis not in used else self.sibling(axis, used),))
+        self.declared.append(Declared(name, tuple(dims), argument.kind))
+        tree = trees.tensor(name, [axis for dim in dims for axis in dim])
+        if () in dims:
+            whole = replace(tree, free=tree.free | {ONE_AXIS})
+            tree = trees.total(whole, [ONE_AXIS])
+        kind = {LABELS: LABEL}.get(argument.kind, NUMBER)
+        if argument.kind == MASK:
+            tree, kind = trees.compared("!=", tree, trees.ZERO), CONDITION
+        self.values[node] = Value(tree, tuple(dims), kind)
+
+    def _lifted(self, name: str, constant: torch.Tensor | None) -> None:
+        """A tensor that the function did not get as an argument: a number, or range(n)."""
+        node = next(n for n in self.traced.nodes if n.name == name)
+        if constant is None or not node.users:
+            return
+        if constant.ndim == 0 or constant.numel() == 1:
+            self.values[node] = Value(trees.number(constant.item()), ((),) * constant.ndim)
+            return
+        length = len(constant)
+        counts = constant.ndim == 1 and constant.tolist() == list(range(length))
+        if counts and length in self.sizes.fixed:
+            axis = self.sizes.fixed[length]
+            self.values[node] = Value(trees.position(axis), ((axis,),))
+
+    # The pass
+
+    def run(self, late: Callable[[], None] | None = None, after: Iterable = ()) -> None:
+        """Values of all nodes. ``late`` is called as soon as those of ``after`` are known, before
+        anything that comes behind them; what it needs it finds in ``values``.
+
+        Raises `QuestionError`, with the user's line, where an operation is not understood.
+        """
+        waiting = {node for node in after if isinstance(node, torch.fx.Node)}
+        for node in self.traced.nodes:
+            if node.op == "call_function":
+                try:
+                    self.values[node] = self._value_of(node)
+                except QuestionError as error:
+                    place = self.traced.place(node)
+                    raise (error.at(place) if place else error) from None
+            waiting.discard(node)
+            if late is not None and not waiting:
+                late()
+                late = None
+
+    def _value_of(self, node: torch.fx.Node) -> Any:
+        from codegen.importing.operations import checks, rules
+
+        found = node.meta.get("val")
+        if isinstance(found, torch.SymBool):
+            return None  # a check of sizes
+        if isinstance(found, (torch.SymInt, torch.SymFloat)):
+            return self.sizes.plain(found)
+        name = operation_of(node)
+        if name in checks:
+            return None
+        rule = rules.get(name)
+        if rule is None:
+            raise Refused(f"the operation {name} is not known", OTHER_WAY)
+        self.node = node
+        value = rule(self, **_given(node, rule, self._argument))
+        return self._named(node, name, value) if isinstance(value, Value) else value
+
+    def _argument(self, of: torch.fx.Node) -> Any:
+        if of not in self.values:
+            raise Refused(
+                "a tensor that is made outside of the function is used",
+                "pass it as an argument, with its axes",
+            )
+        return self.values[of]
+
+    def _named(self, node: torch.fx.Node, operation: str, value: Value) -> Value:
+        from codegen.importing.operations import names
+
+        users = [user for user in node.users if isinstance(user.meta.get("val"), torch.Tensor)]
+        if node in self.assigned:
+            return self.let(self.assigned[node], value)
+        if len(users) > 1 or (users and users[0].all_input_nodes.count(node) > 1):
+            return self.let(names.get(operation, UNNAMED), value)
+        return value
+
+    def let(self, name: str, value: Value) -> Value:
+        """A statement of that name, and the value as what it is called from then on."""
+        if value.kind != NUMBER or value.tree.kind in NAMELESS:
+            return value
+        tree = self.shared(value.tree)
+        if tree.kind in NAMELESS:
+            return value.of(tree)
+        name = self.free_name(name)
+        line = self.traced.place(self.node) if self.node else None
+        self.statements.append(Statement(name, tree, value.dims, line.line if line else 0))
+        self.known[tree] = trees.tensor(name, tree.free)
+        return value.of(self.known[tree])
+
+    def called(self, value: Value) -> str:
+        """By the operation that it came from."""
+        from codegen.importing.operations import names
+
+        for node in self.node.all_input_nodes if self.node else ():
+            known = self.values.get(node)
+            if isinstance(known, Value) and known.tree == value.tree and node.op != "placeholder":
+                return names.get(operation_of(node), UNNAMED)
+        return UNNAMED
+
+    def shared(self, tree: Tree) -> Tree:
+        """What is a statement already, by its name."""
+        if tree in self.known:
+            return self.known[tree]
+        args = tuple(self.shared(a) if isinstance(a, Tree) else a for a in tree.args)
+        tree = replace(tree, args=args)
+        return self.known.get(tree, tree)
+
+    def ignore(self, label: Value, number: int | None) -> None:
+        """The labels that are this number pick nothing; None is any that is said elsewhere."""
+        name = name_of(label.tree)
+        before = self.ignored.get(name)
+        number = (IGNORED if before is None else before) if number is None else number
+        if before not in (None, number):
+            raise Refused(
+                f"labels {name} are left out where they are {before}, and where they are {number}",
+                "choose one number for ignored labels",
+            )
+        self.ignored[name] = number
+
+    def free_name(self, wanted: str) -> str:
+        base, k = self.prefix + plain_name(wanted), 2
+        name = base
+        while self._is_taken(name):
+            name, k = f"{base}{k}", k + 1
+        self.sizes.taken.add(name)
+        return name
+
+    def _is_taken(self, name: str) -> bool:
+        """Also what would be the gradient of another tensor, or have one as its own."""
+        taken = self.sizes.taken
+        of_gradients = name[:1] == "d" and name[1:] in taken or f"d{name}" in taken
+        return of_gradients or name in taken or name in self.sizes.of_axis or is_taken(name)
+
+    def finish(self, output: Value, name: str = "y") -> Value:
+        """The output as the last statement, with an axis for each of its dimensions."""
+        value = self.as_number(output)
+        for i in range(value.rank):
+            value = self.single(value, i)
+        cut = [axis for axis in value.axes if axis in self.windows]
+        if cut:
+            axis, low, high = self.windows[cut[0]]
+            raise Refused(
+                f"the output lies along a part of {axis}, from {low} to {high}",
+                "reduce it along that axis, or return it whole",
+            )
+        value = value.of(self.shared(trees.broadcast(value.tree, value.axes)))
+        last = next((s for s in self.statements if value.tree == self.known[s.tree]), None)
+        if last is None:
+            name = self.free_name(name if value.axes else "loss")
+            last = Statement(name, value.tree, value.dims)
+            value = value.of(trees.tensor(name, value.tree.free))
+        self.statements = _needed([*(s for s in self.statements if s != last), last])
+        return value
+
+    @property
+    def inputs(self) -> list[Declared]:
+        """What is declared, as what it turned out to be."""
+        return [
+            replace(d, kind=self._kind(d), ignored=self.ignored.get(d.name)) for d in self.declared
+        ]
+
+    def _kind(self, declared: Declared) -> str:
+        """Labels that are only met as numbers are given; so is what is only compared."""
+        if declared.kind == LABELS and declared.name in self.compared:
+            if declared.name in {*self.indices, *self.ignored}:
+                raise Refused(
+                    f"{declared.name} is an index in one place and a number in another",
+                    "pass it twice, once for each",
+                )
+            return GIVEN
+        if declared.kind == MASK:
+            return GIVEN
+        if declared.kind == "" and self._only_compared(declared.name):
+            return GIVEN
+        return declared.kind
+
+    def _only_compared(self, name: str) -> bool:
+        found = [_met(s.tree, name) for s in self.statements]
+        return any(c for c, _ in found) and not any(v for _, v in found)
+
+
+def _needed(statements: list[Statement]) -> list[Statement]:
+    """Those that the last one is made of."""
+    wanted, found = {statements[-1].name}, []
+    for statement in reversed(statements):
+        if statement.name in wanted:
+            found.append(statement)
+            wanted |= trees.tensors_in(statement.tree)
+    return found[::-1]
+
+
+def operation_of(node: torch.fx.Node) -> str:
+    """``aten.add.Tensor`` is add; Python's own functions have their names."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return node.target.__name__
+    space, _, name = schema.name.partition("::")
+    return name if space == "aten" else schema.name
+
+
+def _given(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[str, Any]:
+    """The arguments of an operation by their names, those left out with their defaults, as far as
+    the rule takes them. Raises `Refused` for one that it does not know, unless it has its default.
+    """
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return {"x": map_arg(node.args[0], value), "index": map_arg(node.args[1], value)}
+    known = set(inspect.signature(rule).parameters)
+    found = {}
+    for i, argument in enumerate(schema.arguments):
+        name = "x" if argument.name in OPERAND else argument.name
+        default = argument.default_value if argument.has_default_value() else None
+        given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name, default)
+        if name in known:
+            found[name] = map_arg(given, value)
+        elif given != default and name not in STORAGE:
+            what = operation_of(node)
+            raise Refused(f"{name}={given} of {what} is not understood", OTHER_WAY)
+    return found
+
+
+def _met(tree: Tree, name: str, inside: bool = False) -> tuple[bool, bool]:
+    """Whether a tensor is met in conditions, and elsewhere."""
+    if tree.kind == "tensor":
+        return tree.args[0] == name and inside, tree.args[0] == name and not inside
+    inside = inside or tree.kind == "compared"
+    found = [_met(a, name, inside) for a in tree.args if isinstance(a, Tree)]
+    return any(c for c, _ in found), any(v for _, v in found)

@@ -1,0 +1,236 @@
+"""Views, parts and windows: dimensions that are split, flattened and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sympy
+from sympy import Expr, Integer
+
+from codegen.importing import trees
+from codegen.importing.meeting import Meeting, words
+from codegen.importing.sizes import Sizes
+from codegen.importing.trees import Tree
+from codegen.importing.values import LABEL, Dim, Refused, Value
+
+MOST_PARTS = 16  # that a slice is taken to be one of
+WINDOW_REMEDY = "slice the tensors that belong together alike"
+
+
+class Shaping(Meeting):
+    """``splits`` are the axes into which an axis was split, by the axis and the first of their sizes:
+    what is split twice alike has the same axes. ``windows`` are axes that run along all of another
+    one, and count between two of its entries alone: (that axis, first, one past the last).
+    """
+
+    def __init__(self, sizes: Sizes):
+        super().__init__(sizes)
+        self.splits: dict[tuple[str, Expr], tuple[str, str]] = {}
+        self.repeats: dict[tuple[str, Expr], str] = {}
+        self.windows: dict[str, tuple[str, Expr, Expr]] = {}
+
+    @property
+    def not_siblings(self) -> set[str]:
+        return set(self.windows)
+
+    # One axis of several, several of one
+
+    def single(self, v: Value, i: int) -> Value:
+        dim = v.dims[i]
+        if len(dim) <= 1:
+            return v
+        flat = self.whole_of(dim, but=v.axes)
+        if not set(dim) & v.tree.free:
+            return v.with_dim(i, (flat,))
+        if v.kind == LABEL:
+            raise Refused(f"labels along {words(dim)} as one axis", "view logits and labels alike")
+        tree = trees.flatten(trees.broadcast(v.tree, dim), dim, flat)
+        return v.with_dim(i, (flat,)).of(tree)
+
+    def whole_of(self, dim: Dim, but: Iterable[str]) -> str:
+        """The axis that several are together: the one that was split into them, or one of that
+        size.
+        """
+        unwanted = {*but, *self.windows}
+        for (axis, _), into in self.splits.items():
+            if into == dim and axis not in unwanted:
+                return axis
+        return self.sizes.axis_of(self.sizes.of(dim), unwanted)
+
+    def reshaped(self, v: Value, shape: Sequence[object]) -> Value:
+        """``view``: axes are taken from the left until their sizes multiply up to a dimension's."""
+        todo, dims, tree = v.axes, [], v.tree
+        for size in map(self.sizes.plain, shape):
+            got: list[str] = []
+            have: Expr = Integer(1)
+            while self.sizes.hint(have) != self.sizes.hint(size):
+                if not todo:
+                    raise Refused(f"a view of {words(tuple(v.axes))} that is not understood")
+                axis = todo.pop(0)
+                if self._is_part(have * self.sizes.of_axis[axis], size):
+                    got.append(axis)
+                    have = have * self.sizes.of_axis[axis]
+                    continue
+                first, rest = self.split(axis, sympy.simplify(size / have), {*v.axes})
+                if axis in tree.free:
+                    tree = self.unflattened(v.of(tree), axis, (first, rest))
+                got.append(first)
+                todo.insert(0, rest)
+                have = size
+            dims.append(tuple(got))
+        left = [axis for axis in todo if self.sizes.hint(self.sizes.of_axis[axis]) != 1]
+        if left:
+            raise Refused(f"a view of {words(tuple(v.axes))} that leaves {words(tuple(left))}")
+        return v.along(dims).of(tree)
+
+    def unflattened(self, v: Value, axis: str, into: tuple[str, str]) -> Tree:
+        if v.kind == LABEL:
+            raise Refused("labels whose dimension is split", "pass them with the dimensions apart")
+        return trees.unflatten(v.tree, axis, into)
+
+    def _is_part(self, have: Expr, size: Expr) -> bool:
+        """Whether ``have`` times further axes may be ``size``."""
+        hint, wanted = self.sizes.hint(have), self.sizes.hint(size)
+        if hint == wanted:
+            return True
+        return wanted % hint == 0 and sympy.denom(sympy.together(size / have)).is_Integer
+
+    def split(self, axis: str, first: Expr, used: set[str]) -> tuple[str, str]:
+        """The axes of an axis whose slower one has this size."""
+        known = self.splits.get((axis, first))
+        if known and not set(known) & used:
+            return known
+        rest = sympy.simplify(self.sizes.of_axis[axis] / first)
+        unwanted = {*used, *self.windows}
+        slow = self._part_axis(first, unwanted)
+        fast = self._part_axis(rest, {*unwanted, slow})
+        self.splits[axis, first] = slow, fast
+        return slow, fast
+
+    def _part_axis(self, size: Expr, but: set[str]) -> str:
+        known = self.sizes.found(size, but)
+        return self.sizes.new(size) if known is None else known
+
+    def repeated(self, axis: str, times: Expr) -> str:
+        """The axis along which an axis is repeated, the same for all that are repeated alike."""
+        if (axis, times) not in self.repeats:
+            self.repeats[axis, times] = self.sizes.new(times)
+        return self.repeats[axis, times]
+
+    def by_size(self, shape: Iterable[object]) -> tuple[Dim, ...]:
+        """Axes for what is made of nothing: those of these sizes that there are, or new ones."""
+        dims: list[Dim] = []
+        for size in map(self.sizes.plain, shape):
+            used = {axis for dim in dims for axis in dim}
+            one = self.sizes.hint(size) == 1
+            dims.append(() if one else (self.sizes.axis_of(size, {*used, *self.windows}),))
+        return tuple(dims)
+
+    # Parts of an axis
+
+    def part(self, v: Value, i: int, parts: int, index: int) -> Value:
+        """One of several equal parts of a dimension."""
+        v = self.single(v, i)
+        (axis,) = v.dims[i]
+        count, rest = self.split(axis, Integer(parts), {*v.axes})
+        tree = v.tree
+        if axis in tree.free:
+            picked = trees.one_hot(trees.number(index), count)
+            tree = trees.product(picked, self.unflattened(v, axis, (count, rest)))
+            tree = trees.total(tree, [count])
+        return v.with_dim(i, (rest,)).of(tree)
+
+    def entry(self, v: Value, i: int, index: object) -> Value:
+        """``select``: one entry of a dimension, which goes."""
+        v = self.single(v, i)
+        if v.dims[i] == () or v.dims[i][0] not in v.tree.free:
+            return v.without(i)
+        (axis,) = v.dims[i]
+        if v.kind == LABEL:
+            raise Refused(f"a single entry of labels along {axis}", "pass that label by itself")
+        size, tree = self.sizes.of_axis[axis], self.as_number(v).tree
+        at = self._bound(index, size)
+        if size.is_Integer:
+            picked = trees.product(trees.one_hot(trees.number(at), axis), tree)
+        else:
+            _, low, _ = self.windows.get(axis, (axis, Integer(0), size))
+            here = trees.compared("==", trees.position(axis), trees.number(low + at))
+            picked = trees.choice((tree, here), otherwise=trees.ZERO)
+        return Value(trees.total(picked, [axis]), v.dims).without(i)
+
+    def sliced(self, v: Value, i: int, start: object, stop: object, step: int = 1) -> Value:
+        size = self.sizes.of(v.dims[i])
+        low, high = self._bound(start, size), self._bound(stop, size)
+        width = sympy.expand(high - low)
+        if step == 1 and width == size:
+            return v
+        if step != 1 or self.sizes.hint(width) < 1:
+            raise Refused("a slice with a step, or of nothing")
+        v = self.single(v, i)
+        if self.sizes.hint(width) == 1:
+            entry = self.entry(v, i, low)
+            return entry.along((*entry.dims[:i], (), *entry.dims[i:]))
+        parts, before = sympy.simplify(size / width), sympy.simplify(low / width)
+        if parts.is_Integer and before.is_Integer and parts <= MOST_PARTS and v.kind != LABEL:
+            return self.part(v, i, int(parts), int(before))
+        if v.dims[i][0] in self.windows:
+            raise Refused("a slice of a slice", "slice once")
+        return self.window(v, i, low, high)
+
+    def _bound(self, bound: object, size: Expr) -> Expr:
+        """Counted from the beginning; one past the end, however far beyond it."""
+        at = self.sizes.plain(bound)
+        hint, length = self.sizes.hint(at), self.sizes.hint(size)
+        if hint >= length:
+            return size
+        return at + size if hint < 0 else at
+
+    def window(self, v: Value, i: int, low: Expr, high: Expr) -> Value:
+        """A part of an axis, as an axis that runs along all of it."""
+        (axis,) = v.dims[i]
+        own = (axis, low, high)
+        known = (w for w, bounds in self.windows.items() if bounds == own and w not in v.axes)
+        key = next(known, None)
+        if key is None:
+            key = self.sizes.like(axis)
+            self.sizes.of_axis[key] = high - low
+            self.windows[key] = own
+        return v.with_dim(i, (key,)).of(trees.renamed(v.tree, {axis: key}))
+
+    def counted(self, tree: Tree, axes: Iterable[str]) -> Tree:
+        for key in axes:
+            if key not in self.windows or key not in tree.free:
+                continue
+            axis, low, high = self.windows[key]
+            here = trees.position(key)
+            if low != 0:
+                condition = trees.compared(">=", here, trees.number(low))
+                tree = trees.choice((tree, condition), otherwise=trees.ZERO)
+            if high != self.sizes.of_axis[axis]:
+                condition = trees.compared("<", here, trees.number(high))
+                tree = trees.choice((tree, condition), otherwise=trees.ZERO)
+        return tree
+
+    def between_windows(self, v: Value, to: dict[str, str]) -> Value:
+        plain = {}
+        for old, new in to.items():
+            if old not in self.windows and new not in self.windows:
+                plain[old] = new
+            elif old in self.windows and new in self.windows:
+                v = v.of(self._shifted(v, old, new))
+            elif old in v.tree.free:
+                raise Refused("a slice of an axis meets a whole one", WINDOW_REMEDY)
+        return v.of(trees.renamed(v.tree, plain))
+
+    def _shifted(self, v: Value, old: str, new: str) -> Tree:
+        """Along another window of the same axis, entry by entry."""
+        (axis, low, _), (other, start, _) = self.windows[old], self.windows[new]
+        if axis != other:
+            raise Refused("slices of different axes meet", WINDOW_REMEDY)
+        if low == start or old not in v.tree.free:
+            return trees.renamed(v.tree, {old: new})
+        if v.kind == LABEL:
+            raise Refused("labels that are shifted", "slice the labels, and not the scores, last")
+        there = trees.sum_of(trees.position(new), trees.number(low - start))
+        here = trees.compared("==", trees.position(old), there)
+        return trees.total(trees.choice((v.tree, here), otherwise=trees.ZERO), [old])

@@ -1,0 +1,146 @@
+"""Axes, their sizes, and what torch's symbolic sizes are in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import sympy
+import torch
+from sympy import Expr, Integer, Symbol
+
+from codegen.importing.values import Dim, Refused
+
+# What a second axis of the same size is called.
+SIBLINGS = {
+    **{"N": "M", "B": "A", "T": "S", "Q": "K", "C": "D", "D": "E", "E": "F", "K": "L"},
+    **{"H": "G", "V": "U", "S": "R", "M": "L"},
+}
+NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
+PART, GROUP = "P", "G"  # what an axis of a size that no argument has is called
+# torch's functions of sizes.
+DIVISIONS = ("CleanDiv", "IntTrueDiv", "FloatTrueDiv")
+FLOORS, REMAINDERS = ("FloorDiv",), ("Mod", "PythonMod")
+POWERS = ("FloatPow", "PowByNatural")
+NOTHING = ("ToFloat", "Identity")
+ROOT = "OpaqueUnaryFn_sqrt"
+
+
+class Sizes:
+    """``of_axis`` are the sizes as SymPy expressions over the names of axes; ``hints`` those of the
+    example; ``fixed`` the axes whose sizes became numbers in the trace, by these numbers.
+    """
+
+    def __init__(self, hints: Mapping[str, int]):
+        self.hints = dict(hints)
+        self.of_axis: dict[str, Expr] = {}
+        self.symbols: dict[Symbol, Expr] = {}
+        self.fixed: dict[int, str] = {}
+        self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
+        self.taken: set[str] = set()  # names that no new axis may have
+
+    # Axes
+
+    def declare(self, axis: str, size: torch.SymInt | int) -> None:
+        """An axis of the user's, and what its size is in the trace."""
+        own = Symbol(axis)
+        again = axis in self.of_axis
+        self.of_axis.setdefault(axis, own)
+        expression = size.node.expr if isinstance(size, torch.SymInt) else Integer(size)
+        if expression.is_Integer:
+            self.fixed.setdefault(int(expression), axis)
+            return
+        unknown = [s for s in expression.free_symbols if s not in self.symbols]
+        if len(unknown) == 1:
+            known = _converted(expression.xreplace(self.symbols), lambda size: 0)
+            self.symbols[unknown[0]] = sympy.solve(known - own, unknown[0])[0]
+        elif not unknown and not again:
+            self.of_axis[axis] = self.plain(expression)
+
+    def like(self, axis: str) -> str:
+        """A new axis of the size of another."""
+        return self._new(SIBLINGS.get(axis[0], axis), self.of_axis[axis])
+
+    def new(self, size: Expr) -> str:
+        """A new axis of a size."""
+        return self._new(NUMBERS.get(int(size), GROUP) if size.is_Integer else PART, size)
+
+    def _new(self, base: str, size: Expr) -> str:
+        name, k = base, 2
+        while name in self.of_axis or name in self.taken:
+            name, k = f"{base}{k}", k + 1
+        self.of_axis[name] = size
+        return name
+
+    def found(self, size: Expr, but: Iterable[str] = ()) -> str | None:
+        """An axis of this size, none of ``but``."""
+        unwanted = set(but)
+        same = (a for a, own in self.of_axis.items() if a not in unwanted and self.same(own, size))
+        return next(same, None)
+
+    def axis_of(self, size: Expr, but: Iterable[str] = ()) -> str:
+        """An axis of this size, none of ``but``: one that there is, or a new one."""
+        known = self.found(size, but)
+        if known is not None:
+            return known
+        like = self.found(size)
+        return self.new(size) if like is None else self.like(like)
+
+    # Sizes
+
+    def plain(self, size: torch.SymInt | torch.SymFloat | float | Expr) -> Expr:
+        """A size over the names of axes."""
+        e = size.node.expr if isinstance(size, (torch.SymInt, torch.SymFloat)) else size
+        e = sympy.sympify(e, strict=True)
+        if e.is_Integer and int(e) in self.fixed:
+            return Symbol(self.fixed[int(e)])
+        e = _converted(e.xreplace(self.symbols), self.hint).xreplace(self.equal)
+        strange = e.atoms(sympy.Function) or e.free_symbols - {Symbol(a) for a in self.of_axis}
+        if strange:
+            names = ", ".join(sorted(map(str, strange)))
+            raise Refused(f"a size with {names} in it", "use sums, products and roots of sizes")
+        return e
+
+    def equate(self, axis: str, size: Expr) -> None:
+        """The function runs where an axis has this size, as it does in the example."""
+        if self.of_axis[axis] == Symbol(axis) and Symbol(axis) not in size.free_symbols:
+            self.equal[Symbol(axis)] = size
+            self.of_axis = {a: own.xreplace(self.equal) for a, own in self.of_axis.items()}
+
+    def of(self, dim: Dim) -> Expr:
+        return sympy.Mul(*(self.of_axis[axis] for axis in dim))
+
+    def hint(self, size: Expr | int) -> int:
+        """What it is in the example."""
+        known = {Symbol(axis): n for axis, n in self.hints.items()}
+        return int(sympy.sympify(size, strict=True).subs(known))
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        return a == b or sympy.expand(a - b) == 0
+
+    def alike(self, a: str, b: str) -> bool:
+        """Whether two axes have one size, in the example if not always."""
+        one, other = self.of_axis[a], self.of_axis[b]
+        return self.same(one, other) or self.hint(one) == self.hint(other)
+
+
+def _converted(e: Expr, hint: Callable[[Expr], int]) -> Expr:
+    """torch's functions of sizes as arithmetic. What is rounded is rounded as in the example: at
+    sizes at which it would be otherwise, a second trace comes out otherwise.
+    """
+    e = e.replace(_named(*NOTHING), lambda n: n.args[0])
+    e = e.replace(_named(ROOT), lambda n: sympy.sqrt(n.args[0]))
+    e = e.replace(_named(*POWERS), lambda n: n.args[0] ** n.args[1])
+    e = e.replace(lambda n: n.is_Float, lambda n: sympy.nsimplify(n, rational=True))
+    e = e.replace(_named(*DIVISIONS), lambda n: n.args[0] / n.args[1])
+    e = e.replace(_named(*REMAINDERS), lambda n: Integer(hint(n.args[0]) % hint(n.args[1])))
+
+    def floor(n: Expr) -> Expr:
+        a, b = n.args
+        whole = hint(b) or 1
+        return sympy.expand((a - hint(a) % whole) / b)
+
+    return e.replace(_named(*FLOORS), floor)
+
+
+def _named(*names: str) -> Callable[[Expr], bool]:
+    return lambda n: type(n).__name__ in names

@@ -1,0 +1,166 @@
+"""What is imported: a function or a module of a user's file, and its tensors.
+
+The file is Python and is run as such.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from codegen.importing.asked import Argument
+from codegen.importing.trace import Called, WithParameters
+from derive.language.errors import Place, QuestionError
+from derive.notation.library import run_file
+
+TENSOR_AND_NAME = "FILE.py:function"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function or a module, what it is called, and where it stands."""
+
+    function: Callable | torch.nn.Module
+    name: str
+    place: Place
+    doc: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.place.file
+
+    @property
+    def of_module(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers of numbers; of a function none."""
+        if not isinstance(self.function, torch.nn.Module):
+            return {}
+        buffers = {n: b for n, b in self.function.named_buffers() if b.is_floating_point()}
+        return {**dict(self.function.named_parameters()), **buffers}
+
+    @property
+    def constant(self) -> set[str]:
+        """Those of its tensors that have no gradient."""
+        return set() if not self.of_module else set(dict(self.function.named_buffers()))
+
+    def module(self, arguments: Sequence[Argument]) -> torch.nn.Module:
+        """What is traced and run: called with the tensors of the arguments, in order."""
+        own = [a.name for a in arguments if a.name in self.of_module]
+        names = [a.name for a in arguments if a.name not in self.of_module]
+        if isinstance(self.function, torch.nn.Module):
+            return WithParameters(self.function, names, own)
+        return Called(self.function, names)
+
+    def check(self, arguments: Sequence[Argument]) -> None:
+        """Every tensor that it needs has axes, and no other. Raises `QuestionError`."""
+        target = self.function.forward if self.of_module else self.function
+        try:
+            parameters = inspect.signature(target).parameters
+        except (TypeError, ValueError):
+            return
+        named = {n: p for n, p in parameters.items() if p.kind in _BY_NAME}
+        takes = ", ".join(named) or "nothing"
+        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        for argument in arguments:
+            known = argument.name in named or argument.name in self.of_module
+            if not known and not open_ended:
+                raise QuestionError(
+                    f"{self.name} has no argument {argument.name}", f"it takes {takes}", self.place
+                )
+        given = {argument.name for argument in arguments}
+        missing = [
+            n for n, p in named.items() if p.default is inspect.Parameter.empty and n not in given
+        ]
+        if missing:
+            said = ", ".join(f"{a.name}: {' '.join(a.axes)}" for a in arguments)
+            more = ", ".join(f"{n}: N C" for n in missing)
+            raise QuestionError(
+                f"{self.name} needs {', '.join(missing)}, whose axes are not given",
+                f'say them: --axes "{said}, {more}"; an argument that is no tensor needs a default',
+                self.place,
+            )
+
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def subject_of(asked: str | Callable) -> Subject:
+    """What ``FILE.py:function`` or an object means. Raises `QuestionError`."""
+    if not isinstance(asked, str):
+        return _found(asked, _name_of(asked))
+    path, colon, name = asked.rpartition(":")
+    if not colon or not path.endswith(".py") or not name:
+        raise QuestionError(
+            f"{asked} does not name a function of a file", f"write {TENSOR_AND_NAME}"
+        )
+    module = run_file(Path(path), REMEDIES)
+    if name not in vars(module):
+        there = ", ".join(_offered(module)) or "no function"
+        raise QuestionError(f"{path} has no {name}", f"it has {there}")
+    return _found(vars(module)[name], name, Path(path))
+
+
+REMEDIES: Mapping[str, str] = {
+    "No module named": "install it, or put the file beside this one",
+    "": "mend that line; the file is run before it is read",
+}
+
+
+def _offered(module) -> list[str]:
+    """The functions and modules that a file defines."""
+    own = getattr(module, "__name__", "")
+    return [
+        name
+        for name, value in vars(module).items()
+        if (callable(value) and getattr(value, "__module__", "") == own)
+        or isinstance(value, torch.nn.Module)
+    ]
+
+
+def _name_of(asked: object) -> str:
+    name = getattr(asked, "__name__", type(asked).__name__)
+    return "function" if name == "<lambda>" else name
+
+
+def _found(value: object, name: str, path: Path | None = None) -> Subject:
+    """Raises `QuestionError` for what is neither a function nor a module."""
+    if isinstance(value, type) and issubclass(value, torch.autograd.Function):
+        raise QuestionError(
+            f"{name} is an autograd Function, which has its backward already",
+            "check it: gradform check FILE.py:NAME --axes ...; or import the function that its "
+            "forward computes",
+        )
+    if isinstance(value, type) and issubclass(value, torch.nn.Module):
+        value = _made(value, name)
+    if isinstance(value, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        raise QuestionError(f"{name} is a script of TorchScript", "name the function behind it")
+    if not callable(value):
+        raise QuestionError(f"{name} is {type(value).__name__}, no function", "name a function")
+    value = inspect.unwrap(value) if inspect.isfunction(value) else value
+    target = type(value).forward if isinstance(value, torch.nn.Module) else value
+    try:
+        file = inspect.getsourcefile(target) or str(path)
+        line = inspect.getsourcelines(target)[1]
+    except (OSError, TypeError):
+        file, line = str(path or "<unknown>"), 0
+    owner = type(value) if isinstance(value, torch.nn.Module) else value
+    doc = vars(owner).get("__doc__") if isinstance(owner, type) else owner.__doc__
+    return Subject(value, name, Place(file, line), inspect.cleandoc(doc or ""))
+
+
+def _made(of: type, name: str) -> torch.nn.Module:
+    """An instance of a module that needs no arguments."""
+    needed = [
+        n
+        for n, p in inspect.signature(of).parameters.items()
+        if p.default is inspect.Parameter.empty and p.kind in _BY_NAME
+    ]
+    if needed:
+        raise QuestionError(
+            f"{name} is a class, and needs {', '.join(needed)}",
+            f"make an instance in the file, net = {name}(...), and name that: FILE.py:net",
+        )
+    return of()

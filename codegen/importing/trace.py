@@ -1,0 +1,250 @@
+"""A function becomes a flat graph of ATen operations, whose sizes are symbols.
+
+``torch.export``, and where something works in place its *empty* table of decompositions: that becomes
+functional, and composite operations stay whole, so that what is read are the words of the user. Of functions,
+modules and the two halves of an autograd Function alike: what is traced is a module.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch._dynamo.config
+from torch.export import Dim, ExportedProgram
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from codegen.importing.asked import Argument
+from derive.language.errors import Place, QuestionError
+
+COARSE = (torch.float32, torch.float16, torch.bfloat16)  # to which nothing is rounded here
+UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked", "aten._local_scalar_dense")
+FREE_VALUES = (
+    "what is computed may depend on sizes, not on the values of tensors: write torch.where in the "
+    "place of if, and leave .item() out"
+)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A graph, and for which arguments: ``sizes`` are those of the example."""
+
+    program: ExportedProgram
+    arguments: tuple[Argument, ...]
+    sizes: Mapping[str, int]
+    file: str  # in which the lines of the user's stand
+
+    @property
+    def nodes(self) -> list[torch.fx.Node]:
+        return list(self.program.graph.nodes)
+
+    @property
+    def placeholders(self) -> list[torch.fx.Node]:
+        """Those of the arguments, in order."""
+        given = {s.arg.name for s in self.program.graph_signature.input_specs if _is_user(s)}
+        return [n for n in self.nodes if n.op == "placeholder" and n.name in given]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the function returns: nodes, numbers, None."""
+        specs = self.program.graph_signature.output_specs
+        found = self.nodes[-1].args[0]
+        return [
+            value for value, s in zip(found, specs, strict=True) if s.kind.name == "USER_OUTPUT"
+        ]
+
+    @property
+    def changed(self) -> list[str]:
+        """The placeholders that the function writes to in place."""
+        specs = self.program.graph_signature.output_specs
+        return [s.target for s in specs if s.kind.name == "USER_INPUT_MUTATION"]
+
+    @property
+    def constants(self) -> dict[str, torch.Tensor | None]:
+        """Tensors that the function did not get as arguments, by the names of their placeholders."""
+        specs = self.program.graph_signature.input_specs
+        known = {**self.program.constants, **self.program.state_dict}
+        return {s.arg.name: known.get(s.target) for s in specs if not _is_user(s)}
+
+    def place(self, node: torch.fx.Node) -> Place | None:
+        """The user's line that a node came from."""
+        lines = lines_of(node, self.file)
+        return Place(self.file, lines[-1]) if lines else None
+
+
+def _is_user(spec) -> bool:
+    return spec.kind.name == "USER_INPUT"
+
+
+def lines_of(node: torch.fx.Node, file: str) -> list[int]:
+    """The lines of ``file`` on the way to a node, the innermost last."""
+    found = []
+    for line in (node.meta.get("stack_trace") or "").splitlines():
+        head, _, rest = line.strip().partition('", line ')
+        if head == f'File "{file}' and rest:
+            found.append(int(rest.split(",")[0]))
+    return found
+
+
+def trace(
+    module: torch.nn.Module,
+    arguments: Sequence[Argument],
+    examples: Sequence[torch.Tensor],
+    sizes: Mapping[str, int],
+    file: str,
+) -> Traced:
+    """The graph of ``module`` called with ``examples``, one for each of the arguments and then those
+    that are open in all their dimensions.
+
+    Raises `QuestionError`, with the user's line, where it cannot be traced.
+    """
+    open_dims = [
+        {i: Dim.AUTO for i, axis in enumerate(a.axes) if not axis.isdigit()} for a in arguments
+    ]
+    more = examples[len(arguments) :]
+    open_dims += [{i: Dim.AUTO for i, n in enumerate(e.shape) if n > 1} for e in more]
+    try:
+        with quiet(), in_double(), sizes_stay_symbols(), uncached():
+            program = torch.export.export(
+                module, tuple(examples), dynamic_shapes=(tuple(open_dims),), strict=False
+            )
+            if any(map(_writes, program.graph.nodes)):
+                program = program.run_decompositions({})
+    except QuestionError:
+        raise
+    except Exception as error:
+        raise untraceable(error, file) from None
+    return Traced(program, tuple(arguments), sizes, file)
+
+
+def _writes(node: torch.fx.Node) -> bool:
+    """Whether an operation works in place, which the decompositions, even none, make functional."""
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema and schema.is_mutable)
+
+
+@contextmanager
+def uncached() -> Iterator[None]:
+    """torch keeps what it found of every operation, and that takes longer than to find it."""
+    with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
+        yield
+
+
+def untraceable(error: Exception, file: str) -> QuestionError:
+    """What a function raised while it ran or was traced, with the user's line."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    place = Place(file, frames[-1].lineno or 0) if frames else None
+    words = str(error)
+    if any(word in words for word in UNKNOWN_VALUE):
+        return QuestionError("this depends on the values of a tensor", FREE_VALUES, place)
+    first = next((line.strip() for line in words.splitlines() if line.strip()), "no message")
+    remedy = "check the axes, and --sizes if the function needs special ones"
+    return QuestionError(f"{type(error).__name__}: {first}", remedy, place)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what torch says while it exports."""
+    log = logging.getLogger("torch")
+    before = log.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            log.setLevel(before)
+
+
+class _InDouble(TorchDispatchMode):
+    """What asks for a coarser format gets float64."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = {n: torch.float64 if v in COARSE else v for n, v in (kwargs or {}).items()}
+        return function(*args, **kwargs)
+
+
+@contextmanager
+def in_double() -> Iterator[None]:
+    """Tensors that a function makes are of float64, as its arguments are."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def run_in_double() -> Iterator[None]:
+    """The same, and ``.float()`` rounds nothing."""
+    with in_double(), _InDouble():
+        yield
+
+
+@contextmanager
+def sizes_stay_symbols() -> Iterator[None]:
+    """``math.sqrt(x.size(-1))`` would fix that size to the example's, without a word."""
+    root, product = math.sqrt, math.prod
+
+    def sqrt(x):
+        return torch._sym_sqrt(x) if isinstance(x, (torch.SymInt, torch.SymFloat)) else root(x)
+
+    def prod(numbers, *, start=1):
+        for n in numbers:
+            start = start * n
+        return start
+
+    math.sqrt, math.prod = sqrt, prod
+    try:
+        yield
+    finally:
+        math.sqrt, math.prod = root, product
+
+
+def seen(function: Callable) -> Callable:
+    """The same function under the name of forward: torch keeps the lines of no other frame."""
+    if not isinstance(function, types.FunctionType):
+        return function
+    named = types.FunctionType(
+        function.__code__.replace(co_name="forward"),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    named.__kwdefaults__ = function.__kwdefaults__
+    return named
+
+
+class Called(torch.nn.Module):
+    """A function as what can be traced; the tensors are passed by these names."""
+
+    def __init__(self, function: Callable, names: Sequence[str]):
+        super().__init__()
+        self.function, self.names = seen(function), tuple(names)
+
+    def forward(self, *tensors):
+        return self.function(**dict(zip(self.names, tensors, strict=True)))
+
+
+class WithParameters(torch.nn.Module):
+    """A module as a function of its arguments, and then of its parameters and buffers."""
+
+    def __init__(self, module: torch.nn.Module, names: Sequence[str], of_module: Sequence[str]):
+        super().__init__()
+        self.inner = (module,)  # not as a submodule: its parameters are arguments
+        self.names, self.of_module = tuple(names), tuple(of_module)
+
+    def forward(self, *tensors):
+        given = dict(zip(self.names, tensors, strict=False))
+        own = dict(zip(self.of_module, tensors[len(self.names) :], strict=True))
+        return torch.func.functional_call(self.inner[0], own, (), given)

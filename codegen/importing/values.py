@@ -1,0 +1,61 @@
+"""What is known of a node of the graph: an expression, and what each of its dimensions is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from codegen.importing.trees import Tree
+from derive.language.errors import QuestionError
+
+# () has size 1; ("N",) is an axis; ("B", "T") are two, flattened but not yet said so.
+Dim = tuple[str, ...]
+Dims = tuple[Dim, ...]
+
+NUMBER, CONDITION, LABEL, ARGMAX = "number", "condition", "label", "arg max"
+
+
+class Refused(QuestionError):
+    """An operation that has no meaning in the notation, or none that is known."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """``kind``: a number, a condition, a label (integers that index an axis), or the index of the
+    largest entry ``over`` an axis, of which the tree is the one-hot.
+    """
+
+    tree: Tree
+    dims: Dims = ()
+    kind: str = NUMBER
+    over: str = ""
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def axes(self) -> list[str]:
+        return [axis for dim in self.dims for axis in dim]
+
+    def along(self, dims: Iterable[Dim]) -> Value:
+        return replace(self, dims=tuple(dims))
+
+    def of(self, tree: Tree) -> Value:
+        return replace(self, tree=tree)
+
+    def with_dim(self, i: int, dim: Dim) -> Value:
+        return self.along(dim if j == i else d for j, d in enumerate(self.dims))
+
+    def without(self, i: int) -> Value:
+        return self.along(d for j, d in enumerate(self.dims) if j != i)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A line of the forward, and the user's line that it came from."""
+
+    name: str
+    tree: Tree
+    dims: Dims
+    line: int = 0

@@ -1,0 +1,103 @@
+"""What was read, as a file with one forward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen.importing.asked import GIVEN, LABELS
+from codegen.importing.reader import ONE_AXIS, Declared, Reader
+from codegen.importing.subjects import Subject
+from codegen.importing.text import text
+
+OURS = ("Broadcast", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot", "Position")
+OURS += ("Rename", "Sum", "Unflatten")
+SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
+SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
+SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh")
+WIDTH = 100  # of a line
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text of a forward's file, and the user's line behind each of its lines."""
+
+    name: str
+    text: str
+    lines: dict[int, int]
+
+
+def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()) -> Written:
+    """The file of what ``reader`` read of ``subject``; inputs in ``kept`` have no gradient."""
+    sizes = reader.sizes
+    statements = [(s.name, text(s.tree, sizes.like), s.line) for s in reader.statements]
+    inputs = [(d.name, _declaration(d, kept)) for d in reader.inputs]
+    used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
+    axes = {a: size for a, size in sizes.of_axis.items() if a in used}
+    name = class_name(subject.name)
+    where = f"``{subject.name}`` of {Path(subject.file).name}"
+    doc = _paragraph(subject.doc) or f"{where}, line {subject.place.line}."
+    head = [f'"""Imported from {where}."""', ""]
+    theirs, ours = (sorted(used & set(known)) for known in (SYMPYS, OURS))
+    theirs = [word for word in theirs if word not in axes and word not in dict(inputs)]
+    head += [*_import("sympy", theirs), ""] if theirs else []
+    head += [*_import("derive", sorted(["Axis", "Forward", *ours])), ""]
+    lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
+    lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
+    head += _axes([f'Axis("{axis}"{length})' for axis, length in lengths.items()], [*lengths])
+    body = ["", "", f"class {name}(Forward):", *_docstring(doc), ""]
+    body += [f"    {n} = {declaration}" for n, declaration in inputs] + [""]
+    lines = {}
+    for own, words, line in statements:
+        lines[len(head) + len(body) + 1] = line
+        body.append(f"    {own} = {words}")
+    return Written(name, "\n".join([*head, *body]) + "\n", lines)
+
+
+def class_name(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
+
+
+def _declaration(declared: Declared, kept: frozenset[str]) -> str:
+    axes = ", ".join(axis for dim in declared.dims for axis in (dim or (ONE_AXIS,)))
+    if declared.kind == LABELS:
+        ignored = "" if declared.ignored is None else f", ignored={declared.ignored}"
+        return f"Label({axes}{ignored})"
+    given = declared.kind == GIVEN or declared.name in kept
+    return f"{'Given' if given else 'Input'}({axes})"
+
+
+def _axes(made: list[str], names: list[str]) -> list[str]:
+    """On one line where they fit."""
+    line = f"{', '.join(names)} = {', '.join(made)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{name} = {axis}" for name, axis in zip(names, made, strict=True)]
+
+
+def _import(module: str, names: Iterable[str]) -> list[str]:
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
+
+
+def _paragraph(doc: str) -> str:
+    return " ".join(doc.split("\n\n")[0].split()).replace("\\", "/").replace('"""', "'''")
+
+
+def _docstring(doc: str) -> list[str]:
+    """On one line where it fits."""
+    if len(doc) + len('    """"""') <= WIDTH:
+        return [f'    """{doc}"""']
+    lines, line = [], '    """'
+    for word in doc.split():
+        if len(line) + len(word) + 1 > WIDTH:
+            lines.append(line)
+            line = "    " + word
+        else:
+            line += word if line.endswith('"""') or line == "    " else f" {word}"
+    return [*lines, line, '    """']
