@@ -103,6 +103,19 @@ def check_definition(
             ground_of.cache_clear()
 
 
+def check_claim(
+    definition: Definition,
+    claim: Claim,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Verdict:
+    """The verdict on one claim that nobody wrote as text; the upstream gradient always counts."""
+    doing, seconds = Doing(progress), seconds_of(limit)
+    reading = Reading(definition, (claim,), None, True, True, by_name=True)
+    with limited(seconds):
+        return _verdict(definition, reading, doing)
+
+
 def _with_defaults(
     definition: Definition,
     signature: tuple[set[str], set[str]],

@@ -1,0 +1,136 @@
+"""Check a ``torch.autograd.Function``: is its backward the gradient of its own forward?
+
+Both are traced (`backward_of`), the forward is derived, and what the backward says of each gradient
+is a claim of its own, judged as a formula is (``derive/checking``).
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sympy import Integer
+
+from codegen.importing.asked import arguments_of, sizes_of
+from codegen.importing.claims import Backward, Raises, Said, backward_of, of_tensor
+from codegen.importing.functions import FunctionSubject, function_of
+from derive.checking.check import check_claim
+from derive.checking.verdict import Verdict
+from derive.language.errors import QuestionError
+from derive.reading import Claim, Misaligned
+
+RUN = "its file was run, and so were its forward and backward"
+NOTHING = "None is returned for it"
+
+
+@dataclass(frozen=True)
+class FunctionVerdict:
+    """A verdict for each gradient of the Function ``name``; ``problem`` is what made the backward
+    raise, ``warnings`` what is right and may still surprise.
+    """
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def outcome(self) -> str:
+        outcomes = [v.outcome for v in self.verdicts] + ["wrong"] * bool(self.problem)
+        return next((o for o in ("wrong", "undecided", "narrower") if o in outcomes), "right")
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == "right"
+
+    @property
+    def status(self) -> int:
+        return 0 if self.right else 1
+
+    @property
+    def wrong(self) -> list[str]:
+        """The gradients that are wrong."""
+        return [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
+
+    def __str__(self) -> str:
+        lines = [self.problem] if self.problem else []
+        lines += [str(verdict) for verdict in self.verdicts]
+        lines += [f"warning: {words}" for words in self.warnings]
+        return "\n".join([*lines, RUN])
+
+    def as_json(self) -> dict:
+        return {
+            "function": self.name,
+            "outcome": self.outcome,
+            "status": self.status,
+            "gradients": [g for v in self.verdicts for g in v.as_json()["gradients"]],
+            "warnings": list(self.warnings),
+            "problem": self.problem,
+            "ran": RUN,
+        }
+
+
+def check_function(
+    asked: str | type,
+    axes: str | Mapping[str, str],
+    sizes: str | Mapping[str, int] = "",
+    limit: float | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> FunctionVerdict:
+    """Whether the backward of a ``torch.autograd.Function`` is the gradient of its forward.
+
+    ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
+    tensors: ``"x: N C, weight: C"``. Raises `QuestionError` for what is not understood.
+    """
+    subject = function_of(asked)
+    progress("tracing")
+    try:
+        backward = backward_of(subject, arguments_of(axes), sizes_of(sizes))
+    except Raises as raised:
+        line = linecache.getline(subject.file, raised.line).strip()
+        problem = (
+            f"wrong: the backward of {subject.name} raises, line {raised.line}: {raised.words}\n"
+            f"    {line}\nall sizes differ here: are dimensions exchanged, or is one summed wrongly?"
+        )
+        return FunctionVerdict(subject.name, (), (), problem)
+    verdicts = [_judged(said, backward, subject, limit, progress) for said in backward.said]
+    return FunctionVerdict(subject.name, tuple(verdicts), tuple(_warnings(backward, subject)))
+
+
+def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
+    definition = backward.definition
+    of = of_tensor(definition, said.name)
+    source = linecache.getline(subject.file, said.line).strip() or NOTHING
+    claim = Claim(of, said.line, source, said.expression, said.expression)
+    if said.problem:
+        claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))
+    elif said.expression is None:
+        claim = Claim(of, said.line, NOTHING, Integer(0), Integer(0))
+    return check_claim(definition, claim, progress, limit)
+
+
+def _warnings(backward: Backward, subject: FunctionSubject):
+    if backward.between and not subject.is_once_differentiable:
+        names = ", ".join(backward.between)
+        yield (
+            f"{names} is kept between, and is neither an input nor an output: second derivatives "
+            f"through {subject.name} take it for a constant, and are silently wrong. Keep inputs "
+            "and outputs alone and compute the rest again, or mark backward @once_differentiable"
+        )
+
+
+def assert_gradient(
+    function: str | type,
+    axes: str | Mapping[str, str],
+    sizes: str | Mapping[str, int] = "",
+    limit: float | None = None,
+) -> None:
+    """Raises `AssertionError` with the verdict unless the backward of ``function`` is proved to be
+    the gradient of its forward; `QuestionError` where it is not understood.
+    """
+    verdict = check_function(function, axes, sizes, limit)
+    assert verdict.right, f"\n{verdict}"
+
+
+__all__ = ["FunctionVerdict", "QuestionError", "assert_gradient", "check_function"]

@@ -1,0 +1,306 @@
+"""What the backward of a Function says of each gradient, as expressions over its own forward.
+
+In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a `Said`
+for each argument that a gradient is due for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sympy
+import torch
+from sympy import Expr, Integer
+
+from codegen.importing import trees
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.driver import _read_back
+from codegen.importing.examples import Example, drawn, example_of
+from codegen.importing.functions import BACKWARD, Both, FunctionSubject, Seen
+from codegen.importing.nodes import mathematics
+from codegen.importing.reader import Declared, Reader
+from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
+from codegen.importing.values import Dims, Refused, Statement, Value
+from codegen.importing.writing import class_name, written
+from derive.chain.chain import adjoint_of
+from derive.language.errors import QuestionError
+from derive.language.symbols import Axis, Tensor
+from derive.notation.completeness import generated_names
+from derive.notation.definition import Definition
+
+
+@dataclass(frozen=True)
+class Said:
+    """The gradient of the argument ``name``: an expression, None where nothing was returned;
+    ``problem`` says why it is no gradient of that argument by its shape. ``line`` is the user's.
+    """
+
+    name: str
+    expression: Expr | None
+    line: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The forward of a Function, and what its backward says; ``between`` are the names of what it
+    keeps that is neither an input nor an output, and reads in its backward.
+    """
+
+    definition: Definition
+    said: tuple[Said, ...]
+    between: tuple[str, ...]
+    example: Example
+    both: Both
+    inputs: Sequence[Declared] = ()
+
+
+@dataclass(frozen=True)
+class Raises(Exception):
+    """The backward raises at sizes that are all different: ``words``, at ``line``."""
+
+    words: str
+    line: int
+
+
+def backward_of(
+    subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
+) -> Backward:
+    """Raises `QuestionError` for what is not understood, and `Raises`."""
+    subject.check(arguments)
+    order = {p.name: i for i, p in enumerate(subject.parameters)}
+    arguments = tuple(sorted(arguments, key=lambda a: order[a.name]))
+    example = example_of(subject, arguments, sizes)
+    return _Backward(subject, example).read()
+
+
+class _Backward:
+    """The reading of one Function at one choice of sizes."""
+
+    def __init__(self, subject: FunctionSubject, example: Example):
+        self.subject, self.example = subject, example
+        self.arguments = example.arguments
+        kinds = {a.name: a.kind for a in self.arguments}
+        self.needs = [kinds.get(p.name, GIVEN) not in (LABELS, MASK, GIVEN) for p in self.inputs_of]
+        self.noted = Seen()
+        self.both = Both(subject, self.arguments, self.needs, self.noted)
+
+    @property
+    def inputs_of(self) -> list[inspect.Parameter]:
+        return self.subject.parameters
+
+    def read(self) -> Backward:
+        self.tensors = drawn(self.arguments, self.example.sizes)
+        with torch.no_grad():
+            self.ups = self._run()
+            noted = replace(self.noted)
+            with in_double():
+                traced = trace(
+                    self.both, self.arguments, [*self.tensors, *self.ups],
+                    self.example.sizes, self.subject.file,
+                )  # fmt: skip
+        ignoring = "ignore_index" in inspect.getsource(self.subject.of_class)
+        taken = generated_names(class_name(self.subject.name))
+        reader = Reader(traced, ignoring=ignoring, taken=taken)
+        return self._read(traced, reader, noted)
+
+    def _run(self) -> list[torch.Tensor]:
+        """The upstream gradients, after a run that shows whether the backward raises."""
+        with quiet(), run_in_double():
+            outputs = self.both.outputs(self.tensors)
+            if not outputs:
+                raise QuestionError(
+                    f"{self.subject.name} returns nothing that gradients arrive for",
+                    "return a tensor of floats",
+                    self.subject.place,
+                )
+            ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
+            try:
+                self.both(*self.tensors, *ups)
+            except Exception as error:
+                if self.noted.phase != BACKWARD:
+                    raise
+                raise _raised(error, self.subject.file) from None
+        return ups
+
+    def _read(self, traced: Traced, reader: Reader, noted: Seen) -> Backward:
+        outs, count = traced.outputs, sum(noted.gradients)
+        ys, grads = outs[: noted.outputs], outs[noted.outputs : noted.outputs + count]
+        kept = outs[noted.outputs + count :]
+        if len(ys) != 1:
+            raise Refused(
+                f"{self.subject.name} has {len(ys)} outputs that gradients arrive for",
+                "check one at a time: ctx.mark_non_differentiable the others",
+            )
+        (place,) = traced.placeholders[len(self.arguments) :]
+        for size, own in zip(place.meta["val"].shape, ys[0].meta["val"].shape, strict=True):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
+        ahead: list[Statement] = []
+        made: list[Statement] = []
+
+        def arrive() -> None:
+            made.extend(reader.statements)
+            reader.finish(reader.values[ys[0]])
+            ahead.extend(reader.statements)
+            name = f"d{ahead[-1].name}"
+            tree = trees.tensor(name, [a for dim in ahead[-1].dims for a in dim])
+            reader.values[place] = Value(tree, ahead[-1].dims)
+            reader.sizes.taken.add(name)
+            reader.statements, reader.prefix = [], "backward_"
+
+        reader.run(arrive, [ys[0]])
+        behind, reader.statements = reader.statements, ahead
+        inputs = reader.inputs
+        high = frozenset(d.name for d in inputs if d.kind == GIVEN)
+        definition = _read_back(written(reader, self.subject, high), self.subject).definition
+        mapped = _Mapped(reader, definition, [*made, *behind])
+        said = tuple(self._said(reader, mapped, traced, grads, noted))
+        between = self._between(traced, reader, kept, noted, ys)
+        return Backward(mapped.definition, said, between, self.example, self.both, inputs)
+
+    def _said(self, reader, mapped, traced, grads, noted):
+        """What is returned for each of the arguments."""
+        found = iter(grads)
+        names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=True)}
+        shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
+        given = [*noted.gradients, *[False] * len(self.inputs_of)]
+        for i, p in enumerate(self.inputs_of):
+            node = next(found) if given[i] else None
+            declared = names.get(p.name)
+            if declared is None or not self.needs[i]:
+                continue
+            if node is None:
+                yield Said(declared.name, None)
+                continue
+            line = traced.place(node).line if traced.place(node) else 0
+            problem = _misshapen(shapes[p.name], noted.shapes[i], declared.name)
+            if problem:
+                yield Said(declared.name, None, line, problem)
+                continue
+            value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
+            tree = _reduced(reader, reader.as_number(value), declared.dims)
+            yield Said(declared.name, mapped(tree), line)
+
+    def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
+        """What is kept and read, and is neither an input nor an output."""
+        order = {node: i for i, node in enumerate(traced.nodes)}
+        names = []
+        for i in noted.between:
+            node = kept[i]
+            later = isinstance(node, torch.fx.Node) and any(
+                order[user] > order[ys[0]] and user.op != "output" for user in node.users
+            )
+            value = reader.values.get(node) if later else None
+            if isinstance(value, Value) and trees.tensors_in(value.tree):
+                names.append(reader.assigned.get(node) or _called(value))
+        return tuple(dict.fromkeys(names))
+
+
+def _called(value: Value) -> str:
+    return value.tree.args[0] if value.tree.kind == "tensor" else "an intermediate"
+
+
+def _raised(error: Exception, file: str) -> Raises | QuestionError:
+    frames = [f for f in _frames(error) if f.filename == file]
+    line = (frames[-1].lineno or 0) if frames else 0
+    first = next((w.strip() for w in str(error).splitlines() if w.strip()), "no message")
+    return Raises(f"{type(error).__name__}: {first}", line)
+
+
+def _frames(error: Exception):
+    import traceback
+
+    return traceback.extract_tb(error.__traceback__)
+
+
+def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
+    """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
+    try:
+        torch.empty(wanted).expand(got)
+    except RuntimeError:
+        return f"d{name} has the shape {got}, and {name} is {wanted}: torch refuses it"
+    return ""
+
+
+def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
+    """A gradient along the dimensions of its argument, summed where it is larger, as autograd
+    does.
+    """
+    extra = value.rank - len(dims)
+    tree, own = value.tree, [*value.dims]
+    for i, dim in enumerate(own):
+        if dim and (i < extra or not dims[i - extra]):
+            free = [a for a in dim if a in tree.free]
+            less = reader.sizes.of(tuple(a for a in dim if a not in tree.free))
+            tree = trees.product(trees.number(less), trees.total(tree, free))
+            own[i] = ()
+    left = Value(tree, tuple(own[extra:]))
+    return reader.moved(left, dims).tree
+
+
+class _Mapped:
+    """Trees as expressions over the statements of a definition, with the axes that they need."""
+
+    def __init__(self, reader: Reader, definition: Definition, statements: Sequence[Statement]):
+        self.reader, self.definition = reader, definition
+        self.axes: dict[str, Axis] = {axis.name: axis for axis in definition.axes}
+        known = [*definition.inputs, *(s.tensor for s in definition.statements)]
+        self.tensors: dict[str, Expr] = {t.name: t for t in known}
+        upstream = adjoint_of(definition.output)
+        self.tensors[upstream.name] = upstream
+        self.unread = {s.name: s for s in statements if s.name not in self.tensors}
+
+    def __call__(self, tree: trees.Tree) -> Expr:
+        for name in sorted(_axes_in(tree) - {*self.axes}):
+            self._add_axis(name)
+        for name in trees.tensors_in(tree):
+            if name not in self.tensors:
+                statement = self.unread[name]
+                self.tensors[name] = self(statement.tree)
+        return mathematics(tree, self.tensors, self.axes)
+
+    def _add_axis(self, name: str) -> None:
+        """An axis that the backward alone has: another one of a size that the forward knows."""
+        size = self.reader.sizes.of_axis[name]
+        for other, own in self.reader.sizes.of_axis.items():
+            if other in self.axes and self.reader.sizes.same(own, size):
+                original = self.definition.size(self.axes[other])
+                axis = Axis(name)
+                place = self.definition.axes.index(original) + 1
+                axes = self.definition.axes
+                self.definition = replace(
+                    self.definition,
+                    axes=(*axes[:place], axis, *axes[place:]),
+                    twins=(*self.definition.twins, (axis, original)),
+                )
+                self.axes[name] = axis
+                return
+        raise Refused(
+            f"the backward has a dimension of size {size}, which no tensor of the forward has",
+            "write it with the dimensions that the forward has",
+        )
+
+
+def _axes_in(tree: trees.Tree) -> set[str]:
+    found = set(tree.free)
+    for a in tree.args:
+        if isinstance(a, trees.Tree):
+            found |= _axes_in(a)
+    if tree.kind in (*trees.REDUCTIONS, *trees.RESHAPINGS, "broadcast"):
+        found |= {axis for own in tree.args[1:] for axis in own}
+    if tree.kind == "number":
+        found |= {s.name for s in tree.args[0].free_symbols if isinstance(s, sympy.Symbol)}
+    if tree.kind == "rename":
+        found |= {axis for pair in tree.args[1] for axis in pair}
+    return found
+
+
+ZERO = Integer(0)
+Progress = Callable[[str], None]
+
+
+def of_tensor(definition: Definition, name: str) -> Tensor:
+    return next(t for t in definition.inputs if t.name == name)
