@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Integer
 
 from codegen.importing.asked import arguments_of, sizes_of
 from codegen.importing.claims import Backward, Raises, Said, backward_of, of_tensor
-from codegen.importing.functions import FunctionSubject, function_of
+from codegen.importing.functions import FunctionSubject, function_of, reference_of
+from codegen.importing.numeric import InNumbers, check_reading, in_numbers
 from derive.checking.check import check_claim
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
@@ -34,11 +35,15 @@ class FunctionVerdict:
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...] = ()
     problem: str = ""
+    numbers: tuple[InNumbers, ...] = ()
 
     @property
     def outcome(self) -> str:
         outcomes = [v.outcome for v in self.verdicts] + ["wrong"] * bool(self.problem)
-        return next((o for o in ("wrong", "undecided", "narrower") if o in outcomes), "right")
+        outcomes += [n.outcome for n in self.numbers]
+        return next(
+            (o for o in ("wrong", "undecided", "narrower", "agrees") if o in outcomes), "right"
+        )
 
     @property
     def right(self) -> bool:
@@ -46,18 +51,29 @@ class FunctionVerdict:
 
     @property
     def status(self) -> int:
-        return 0 if self.right else 1
+        return 0 if self.outcome in ("right", "agrees") else 1
 
     @property
     def wrong(self) -> list[str]:
         """The gradients that are wrong."""
-        return [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
+        compared = [f"d{n.name}" for n in self.numbers if n.outcome == "wrong"]
+        return compared + [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
 
     def __str__(self) -> str:
         lines = [self.problem] if self.problem else []
-        lines += [str(verdict) for verdict in self.verdicts]
+        lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
+        lines += map(str, self.numbers)
         lines += [f"warning: {words}" for words in self.warnings]
         return "\n".join([*lines, RUN])
+
+    def _named(self, words: str, verdict: Verdict) -> str:
+        """Under the name of the class, not of the forward that it became."""
+        return words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
+
+    @property
+    def unexplained(self) -> FunctionVerdict:
+        bare = (replace(v, answers=v.unexplained.answers) for v in self.verdicts)
+        return replace(self, verdicts=tuple(bare))
 
     def as_json(self) -> dict:
         return {
@@ -65,6 +81,10 @@ class FunctionVerdict:
             "outcome": self.outcome,
             "status": self.status,
             "gradients": [g for v in self.verdicts for g in v.as_json()["gradients"]],
+            "in_numbers": [
+                {"gradient": f"d{n.name}", "outcome": n.outcome, "distance": n.distance}
+                for n in self.numbers
+            ],
             "warnings": list(self.warnings),
             "problem": self.problem,
             "ran": RUN,
@@ -77,14 +97,24 @@ def check_function(
     sizes: str | Mapping[str, int] = "",
     limit: float | None = None,
     progress: Callable[[str], None] = lambda what: None,
+    like: str | Callable = "",
 ) -> FunctionVerdict:
     """Whether the backward of a ``torch.autograd.Function`` is the gradient of its forward.
 
     ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
-    tensors: ``"x: N C, weight: C"``. Raises `QuestionError` for what is not understood.
+    tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
+    file where it is a name: then nothing is traced, and its derivative is compared in numbers.
+    Raises `QuestionError` for what is not understood.
+
+    Long: all but two may be left out.
     """
     subject = function_of(asked)
     progress("tracing")
+    if like:
+        numbers = in_numbers(
+            subject, reference_of(subject, like), arguments_of(axes), sizes_of(sizes)
+        )
+        return FunctionVerdict(subject.name, (), (), "", tuple(numbers))
     try:
         backward = backward_of(subject, arguments_of(axes), sizes_of(sizes))
     except Raises as raised:
@@ -94,6 +124,7 @@ def check_function(
             f"    {line}\nall sizes differ here: are dimensions exchanged, or is one summed wrongly?"
         )
         return FunctionVerdict(subject.name, (), (), problem)
+    check_reading(subject, backward)
     verdicts = [_judged(said, backward, subject, limit, progress) for said in backward.said]
     return FunctionVerdict(subject.name, tuple(verdicts), tuple(_warnings(backward, subject)))
 

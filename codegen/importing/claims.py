@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import sympy
 import torch
@@ -55,6 +55,7 @@ class Backward:
     example: Example
     both: Both
     inputs: Sequence[Declared] = ()
+    indexed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,9 @@ class _Backward:
         mapped = _Mapped(reader, definition, [*made, *behind])
         said = tuple(self._said(reader, mapped, traced, grads, noted))
         between = self._between(traced, reader, kept, noted, ys)
-        return Backward(mapped.definition, said, between, self.example, self.both, inputs)
+        return Backward(
+            mapped.definition, said, between, self.example, self.both, inputs, reader.indices
+        )
 
     def _said(self, reader, mapped, traced, grads, noted):
         """What is returned for each of the arguments."""

@@ -22,7 +22,7 @@ import torch
 
 from codegen.importing.asked import GIVEN, arguments_of, sizes_of
 from codegen.importing.comparing import Agreement, compared
-from codegen.importing.examples import SECOND, Example, axes_in, drawn, example_of, run
+from codegen.importing.examples import SECOND, Example, axes_in, drawn, run
 from codegen.importing.guessing import guessed_for
 from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject, subject_of

@@ -7,7 +7,8 @@ it is an input, the output, or something between, which has no gradient of its o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,16 @@ def function_of(asked: str | type) -> FunctionSubject:
             f"{name} is no torch.autograd.Function", "name a class with a forward and a backward"
         )
     return FunctionSubject(value, name, _place_of(value, path), inspect.getdoc(value) or "")
+
+
+def reference_of(subject: FunctionSubject, like: str | Callable) -> Callable:
+    """The function called ``like`` beside the class. Raises `QuestionError`."""
+    if callable(like):
+        return like
+    found = vars(sys.modules[subject.of_class.__module__]).get(like)
+    if not callable(found):
+        raise QuestionError(f"there is no function {like} beside {subject.name}", "--like NAME")
+    return found
 
 
 def _is_function(value: object) -> bool:

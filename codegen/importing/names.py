@@ -75,4 +75,4 @@ def plain_name(name: str) -> str:
 
 
 def is_taken(name: str) -> bool:
-    return name in TAKEN or hasattr(builtins, name) or name in vars(sympy) and len(name) == 1
+    return name in TAKEN or hasattr(builtins, name) or (name in vars(sympy) and len(name) == 1)

@@ -236,7 +236,7 @@ class Reader(Shaping):
     def _is_taken(self, name: str) -> bool:
         """Also what would be the gradient of another tensor, or have one as its own."""
         taken = self.sizes.taken
-        of_gradients = name[:1] == "d" and name[1:] in taken or f"d{name}" in taken
+        of_gradients = (name[:1] == "d" and name[1:] in taken) or f"d{name}" in taken
         return of_gradients or name in taken or name in self.sizes.of_axis or is_taken(name)
 
     def finish(self, output: Value, name: str = "y") -> Value:
