@@ -7,28 +7,35 @@ is a claim of its own, judged as a formula is (``derive/checking``).
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sympy import Integer
 
 from codegen.importing.asked import arguments_of, sizes_of
 from codegen.importing.claims import Backward, Raises, Said, backward_of, of_tensor
-from codegen.importing.functions import FunctionSubject, function_of, reference_of
-from codegen.importing.numeric import InNumbers, check_reading, in_numbers
+from codegen.importing.functions import FunctionSubject, computed_on, function_of, reference_of
+from codegen.importing.numeric import InNumbers, check_reading, in_numbers, straight_through
+from codegen.importing.values import Refused
+from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
+from derive.checking.ground import ground_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
 from derive.reading import Claim, Misaligned
 
 RUN = "its file was run, and so were its forward and backward"
 NOTHING = "None is returned for it"
+STRAIGHT = (
+    "{name} of {function} is not the gradient of its forward, which is 0 wherever there is one: it "
+    "is passed straight through. If that is meant, there is nothing to prove"
+)
 
 
 @dataclass(frozen=True)
 class FunctionVerdict:
-    """A verdict for each gradient of the Function ``name``; ``problem`` is what made the backward
-    raise, ``warnings`` what is right and may still surprise.
+    """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
+    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise.
     """
 
     name: str
@@ -36,6 +43,7 @@ class FunctionVerdict:
     warnings: tuple[str, ...] = ()
     problem: str = ""
     numbers: tuple[InNumbers, ...] = ()
+    blamed: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> str:
@@ -57,7 +65,9 @@ class FunctionVerdict:
     def wrong(self) -> list[str]:
         """The gradients that are wrong."""
         compared = [f"d{n.name}" for n in self.numbers if n.outcome == "wrong"]
-        return compared + [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
+        return [*self.blamed, *compared] + [
+            a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"
+        ]
 
     def __str__(self) -> str:
         lines = [self.problem] if self.problem else []
@@ -118,15 +128,40 @@ def check_function(
     try:
         backward = backward_of(subject, arguments_of(axes), sizes_of(sizes))
     except Raises as raised:
-        line = linecache.getline(subject.file, raised.line).strip()
-        problem = (
-            f"wrong: the backward of {subject.name} raises, line {raised.line}: {raised.words}\n"
-            f"    {line}\nall sizes differ here: are dimensions exchanged, or is one summed wrongly?"
-        )
-        return FunctionVerdict(subject.name, (), (), problem)
+        return _raising(subject, raised)
+    except Refused:
+        passed = straight_through(subject, arguments_of(axes), sizes_of(sizes))
+        if not passed:
+            raise
+        said = [f"{STRAIGHT.format(name=name, function=subject.name)}" for name in passed]
+        return FunctionVerdict(subject.name, (), (), "\n".join(said), blamed=passed)
     check_reading(subject, backward)
     verdicts = [_judged(said, backward, subject, limit, progress) for said in backward.said]
-    return FunctionVerdict(subject.name, tuple(verdicts), tuple(_warnings(backward, subject)))
+    warnings = (*_warnings(backward, subject), *_straight(backward, subject, verdicts))
+    return FunctionVerdict(subject.name, tuple(verdicts), warnings)
+
+
+def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
+    """The verdict where the backward raises: its shapes fit only where some sizes are equal."""
+    line = linecache.getline(subject.file, raised.line).strip()
+    blamed = computed_on(subject, raised.line)
+    of = f" on the way to {', '.join(blamed)}" if blamed else ""
+    problem = (
+        f"wrong: the backward of {subject.name} raises{of}, line {raised.line}\n    {line}\n"
+        f"    {raised.words}\n"
+        "all sizes differ here: are dimensions exchanged, or is one summed wrongly? The other "
+        "gradients were not judged"
+    )
+    return FunctionVerdict(subject.name, (), (), problem, blamed=blamed)
+
+
+def _straight(backward: Backward, subject: FunctionSubject, verdicts: Sequence[Verdict]):
+    """Of a gradient that is 0 and claimed not to be."""
+    form = ground_of(backward.definition).form
+    for verdict in verdicts:
+        for answer in verdict.answers:
+            if answer.outcome == "wrong" and form.closed[adjoint_of(answer.of).name] == 0:
+                yield STRAIGHT.format(name=answer.name, function=subject.name)
 
 
 def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
@@ -138,7 +173,9 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
         claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))
     elif said.expression is None:
         claim = Claim(of, said.line, NOTHING, Integer(0), Integer(0))
-    return check_claim(definition, claim, progress, limit)
+    verdict = check_claim(definition, claim, progress, limit)
+    answers = tuple(replace(a, called=f"d{said.argument}") for a in verdict.answers)
+    return replace(verdict, answers=answers)
 
 
 def _warnings(backward: Backward, subject: FunctionSubject):

@@ -22,7 +22,7 @@ from codegen.importing.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
-from codegen.importing.values import Dims, Refused, Statement, Value
+from codegen.importing.values import Dim, Dims, Refused, Statement, Value
 from codegen.importing.writing import class_name, written
 from derive.chain.chain import adjoint_of
 from derive.language.errors import QuestionError
@@ -41,6 +41,7 @@ class Said:
     expression: Expr | None
     line: int = 0
     problem: str = ""
+    argument: str = ""  # what the user calls it
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Backward:
     both: Both
     inputs: Sequence[Declared] = ()
     indexed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    output: tuple[str | None, ...] = ()  # the axes of the output as torch has them
 
 
 @dataclass(frozen=True)
@@ -141,14 +143,18 @@ class _Backward:
                 reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
         ahead: list[Statement] = []
         made: list[Statement] = []
+        along: list[Dim] = []
 
         def arrive() -> None:
             made.extend(reader.statements)
             reader.finish(reader.values[ys[0]])
             ahead.extend(reader.statements)
-            name = f"d{ahead[-1].name}"
-            tree = trees.tensor(name, [a for dim in ahead[-1].dims for a in dim])
-            reader.values[place] = Value(tree, ahead[-1].dims)
+            name, output = f"d{ahead[-1].name}", reader.as_number(reader.values[ys[0]])
+            for i in range(output.rank):
+                output = reader.single(output, i)
+            along.extend(output.dims)
+            tree = trees.tensor(name, output.axes)
+            reader.values[place] = Value(tree, output.dims)
             reader.sizes.taken.add(name)
             reader.statements, reader.prefix = [], "backward_"
 
@@ -161,8 +167,9 @@ class _Backward:
         said = tuple(self._said(reader, mapped, traced, grads, noted))
         between = self._between(traced, reader, kept, noted, ys)
         return Backward(
-            mapped.definition, said, between, self.example, self.both, inputs, reader.indices
-        )
+            mapped.definition, said, between, self.example, self.both, inputs, reader.indices,
+            tuple(dim[0] if dim else None for dim in along),
+        )  # fmt: skip
 
     def _said(self, reader, mapped, traced, grads, noted):
         """What is returned for each of the arguments."""
@@ -176,16 +183,16 @@ class _Backward:
             if declared is None or not self.needs[i]:
                 continue
             if node is None:
-                yield Said(declared.name, None)
+                yield Said(declared.name, None, argument=p.name)
                 continue
             line = traced.place(node).line if traced.place(node) else 0
             problem = _misshapen(shapes[p.name], noted.shapes[i], declared.name)
             if problem:
-                yield Said(declared.name, None, line, problem)
+                yield Said(declared.name, None, line, problem, p.name)
                 continue
             value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
             tree = _reduced(reader, reader.as_number(value), declared.dims)
-            yield Said(declared.name, mapped(tree), line)
+            yield Said(declared.name, mapped(tree), line, argument=p.name)
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
         """What is kept and read, and is neither an input nor an output."""

@@ -20,6 +20,10 @@ from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
 from codegen.importing.trace import seen
 from derive.language.errors import Place, QuestionError
 from derive.notation.library import run_file
+from derive.reading.pasted import pasted_in
+from derive.reading.refusals import Refusal
+from derive.reading.source import Source
+from derive.reading.unknown import lines_for
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -225,6 +229,21 @@ def function_of(asked: str | type) -> FunctionSubject:
             f"{name} is no torch.autograd.Function", "name a class with a forward and a backward"
         )
     return FunctionSubject(value, name, _place_of(value, path), inspect.getdoc(value) or "")
+
+
+def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
+    """The gradients that a line of the backward is on the way to, as far as the text tells."""
+    try:
+        source, first = inspect.getsourcelines(subject.of_class)
+        pasted = pasted_in(Source("".join(source), subject.file).parsed(), with_forward=False)
+    except (OSError, QuestionError, Refusal):
+        return ()
+    own = line - first + 1
+    return tuple(
+        name
+        for name in pasted.returned
+        if any(s.lineno <= own <= (s.end_lineno or 0) for s in lines_for(pasted, name))
+    )
 
 
 def reference_of(subject: FunctionSubject, like: str | Callable) -> Callable:

@@ -17,6 +17,7 @@ from codegen.importing.claims import Backward
 from codegen.importing.examples import axes_in, drawn
 from codegen.importing.functions import Both, FunctionSubject, Seen
 from codegen.importing.trace import quiet, run_in_double
+from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from derive.chain.chain import adjoint_of
 from derive.language.errors import QuestionError
@@ -33,30 +34,56 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
     """Raises `QuestionError` where what was read is not what the backward returns."""
     found = 0
     for sizes in _sizes(backward.example.arguments, backward.example.at, backward.example.sizes):
-        tensors = _drawn(backward, sizes)
-        try:
-            ups, grads = _returned(backward.both, tensors)
-        except Exception:
-            continue
-        found += 1
-        for said in backward.said:
-            theirs = grads.get(said.name)
-            if said.expression is None or theirs is None:
+        for draw in DRAWS:
+            tensors = _drawn(backward, sizes, draw)
+            try:
+                values, ups, grads = _returned(backward.both, tensors)
+            except Exception:
                 continue
-            ours = _evaluated(backward, said.expression, said.name, tensors, ups)
-            gap = _distance(ours, _summed(theirs, ours))
-            if not gap <= WITHIN:
-                at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
-                raise QuestionError(
-                    f"the backward of {subject.name} was read as another one: d{said.name} at {at} "
-                    f"is {gap:.1e} away",
-                    "it may take another branch at other sizes, or depend on what is no argument",
-                    subject.place,
-                )
+            if not all(t.isfinite().all() for t in (values, *grads.values())):
+                continue
+            found += 1
+            for what, ours, theirs in _pairs(backward, tensors, values, ups, grads):
+                gap = _distance(ours, theirs)
+                if not gap <= WITHIN:
+                    at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
+                    raise QuestionError(
+                        f"{subject.name} was read as another one: {what} at {at} is {gap:.1e} away",
+                        "it may take another branch at other sizes, or depend on what is no "
+                        "argument",
+                        subject.place,
+                    )
+            break
     if not found:
         raise QuestionError(
-            f"{subject.name} runs at none of the sizes that were tried", "say --sizes"
+            f"{subject.name} has finite values at none of the sizes that were tried", "say --sizes"
         )
+
+
+def _pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:
+    """What was read beside what is returned: the output and every gradient."""
+    output = backward.definition.output
+    yield (
+        "the output",
+        _evaluated(backward, output, output, tensors, ups),
+        _at_home(backward, values),
+    )
+    for said in backward.said:
+        theirs = grads.get(said.argument)
+        if said.expression is not None and theirs is not None:
+            of = next(t for t in backward.definition.inputs if t.name == said.name)
+            ours = _evaluated(backward, said.expression, of, tensors, ups)
+            position = [d.name for d in backward.inputs].index(said.name)
+            shape = tensors[position].shape
+            yield f"d{said.argument}", ours.reshape(shape), theirs.sum_to_size(shape)
+
+
+def _at_home(backward: Backward, y: torch.Tensor) -> torch.Tensor:
+    """A tensor that lies as the output, in the order in which the notation has its axes."""
+    names = [name for name in backward.output if name is not None]
+    y = y.reshape([n for n, name in zip(y.shape, backward.output, strict=True) if name is not None])
+    home = [axis.name for axis in backward.definition.output.home]
+    return y.permute([names.index(name) for name in home])
 
 
 def _sizes(
@@ -68,8 +95,8 @@ def _sizes(
         yield at({a: row[i % len(row)] for i, a in enumerate(axes)})
 
 
-def _drawn(backward: Backward, sizes: Mapping[str, int]) -> list[torch.Tensor]:
-    """Normal numbers, and labels of a class."""
+def _drawn(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list[torch.Tensor]:
+    """Numbers as they are drawn, and labels of a class."""
     definition = backward.definition
     known = {a.name: n for a, n in definition.sizes_from(
         {a: sizes[a.name] for a in definition.axes if a.name in sizes}
@@ -79,11 +106,11 @@ def _drawn(backward: Backward, sizes: Mapping[str, int]) -> list[torch.Tensor]:
         name: min((known.get(axis, 1) for axis in backward.indexed.get(d.name, ())), default=1)
         for name, d in named.items()
     }
-    return drawn(backward.example.arguments, sizes, torch.randn, high, seed=3)
+    return drawn(backward.example.arguments, sizes, draw, high, seed=3)
 
 
-def _returned(both: Both, tensors: Tensors) -> tuple[Tensors, dict[str, torch.Tensor]]:
-    """The upstream gradients, and what the backward returns for each argument by name."""
+def _returned(both: Both, tensors: Tensors) -> tuple[torch.Tensor, Tensors, dict]:
+    """The output, the upstream gradients, and what the backward returns for each argument by name."""
     with torch.no_grad(), quiet(), run_in_double():
         outputs = both.outputs(tensors)
         ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
@@ -93,17 +120,15 @@ def _returned(both: Both, tensors: Tensors) -> tuple[Tensors, dict[str, torch.Te
     gradients = iter(found[noted.outputs :])
     names = [p.name for p in both.subject.parameters]
     pairs = zip(names, noted.gradients, strict=False)
-    return ups, {name: next(gradients) for name, there in pairs if there}
+    return found[0], ups, {name: next(gradients) for name, there in pairs if there}
 
 
-def _evaluated(backward: Backward, claimed, name: str, tensors: Tensors, ups: Tensors):
+def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors):
+    """An expression along the axes of ``of``."""
     definition = backward.definition
     upstream = adjoint_of(definition.output)
     arriving = Tensor(upstream.name, upstream.home, role="given")
-    e = claimed.xreplace(
-        {t: arriving.along(t.axes) for t in tensors_in(claimed) if t.name == upstream.name}
-    )
-    of = next(t for t in definition.inputs if t.name == name)
+    e = e.xreplace({t: arriving.along(t.axes) for t in tensors_in(e) if t.name == upstream.name})
     last = Statement(Tensor(CLAIMED, of.home, role="statement"), e, definition.place)
     whole = replace(
         definition,
@@ -114,13 +139,7 @@ def _evaluated(backward: Backward, claimed, name: str, tensors: Tensors, ups: Te
         d.name: t.double() if t.dtype == torch.bool or d.kind == GIVEN else t
         for d, t in zip(backward.inputs, tensors, strict=True)
     }
-    made = interpreted(whole, {**given, upstream.name: ups[0]})[CLAIMED]
-    position = [d.name for d in backward.inputs].index(name)
-    return made.expand(tensors[position].shape)
-
-
-def _summed(theirs: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
-    return theirs.sum_to_size(ours.shape)
+    return interpreted(whole, {**given, upstream.name: _at_home(backward, ups[0])})[CLAIMED]
 
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
@@ -205,3 +224,28 @@ def _beside(subject, reference, arguments, sizes) -> Iterator[InNumbers]:
             got = torch.zeros_like(a) if a.grad is None else a.grad
             distance = _distance(got, expected)
             yield InNumbers(argument.name, distance, sizes, a.grad is not None or distance == 0)
+
+
+def straight_through(
+    subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
+) -> tuple[str, ...]:
+    """The gradients that the backward makes of a forward that has none: where torch's own
+    derivative of it is 0 everywhere, as that of a rounding is.
+    """
+    axes = axes_in(arguments)
+    chosen = {a: TRIED[0][i % len(TRIED[0])] for i, a in enumerate(axes)} | dict(sizes)
+    differ = [a.kind not in (LABELS, MASK, GIVEN) for a in arguments]
+    tensors = drawn(arguments, chosen, torch.randn)
+    leaves = [t.requires_grad_(d) for t, d in zip(tensors, differ, strict=True)]
+    both = Both(subject, arguments, [True] * len(subject.parameters), Seen())
+    try:
+        y = subject.module(arguments)(*leaves)
+        asked = [t for t, d in zip(leaves, differ, strict=True) if d]
+        own = torch.autograd.grad(y.sum(), asked, allow_unused=True) if y.requires_grad else ()
+        with torch.no_grad():
+            _, _, grads = _returned(both, [t.detach() for t in leaves])
+    except Exception:
+        return ()
+    if any(g is not None and g.any() for g in own):
+        return ()
+    return tuple(f"d{name}" for name, g in grads.items() if g.any())
