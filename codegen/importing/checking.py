@@ -16,7 +16,6 @@ from codegen.importing.asked import arguments_of, sizes_of
 from codegen.importing.claims import Backward, Raises, Said, backward_of, of_tensor
 from codegen.importing.functions import FunctionSubject, computed_on, function_of, reference_of
 from codegen.importing.numeric import InNumbers, check_reading, in_numbers, straight_through
-from codegen.importing.values import Refused
 from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
@@ -26,6 +25,7 @@ from derive.reading import Claim, Misaligned
 
 RUN = "its file was run, and so were its forward and backward"
 NOTHING = "None is returned for it"
+LIKE = "\n    or compare it in numbers with a torch function of the same values: --like FUNCTION"
 STRAIGHT = (
     "{name} of {function} is not the gradient of its forward, which is 0 wherever there is one: it "
     "is passed straight through. If that is meant, there is nothing to prove"
@@ -129,9 +129,10 @@ def check_function(
         backward = backward_of(subject, arguments_of(axes), sizes_of(sizes))
     except Raises as raised:
         return _raising(subject, raised)
-    except Refused:
+    except QuestionError as error:
         passed = straight_through(subject, arguments_of(axes), sizes_of(sizes))
         if not passed:
+            error.remedy += LIKE
             raise
         said = [f"{STRAIGHT.format(name=name, function=subject.name)}" for name in passed]
         return FunctionVerdict(subject.name, (), (), "\n".join(said), blamed=passed)
@@ -179,6 +180,8 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
 
 
 def _warnings(backward: Backward, subject: FunctionSubject):
+    if backward.unignored:
+        yield "labels of -100 were left aside, which torch ignores: all labels are classes here"
     if backward.between and not subject.is_once_differentiable:
         names = ", ".join(backward.between)
         yield (

@@ -22,7 +22,7 @@ from codegen.importing.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
-from codegen.importing.values import Dim, Dims, Refused, Statement, Value
+from codegen.importing.values import Dims, Refused, Statement, Value
 from codegen.importing.writing import class_name, written
 from derive.chain.chain import adjoint_of
 from derive.language.errors import QuestionError
@@ -57,15 +57,16 @@ class Backward:
     both: Both
     inputs: Sequence[Declared] = ()
     indexed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    output: tuple[str | None, ...] = ()  # the axes of the output as torch has them
+    unignored: bool = False  # labels that torch would leave out are taken for none such
+    outputs: tuple[tuple[str | None, ...], ...] = ()  # the axes of each as torch has them
 
 
-@dataclass(frozen=True)
 class Raises(Exception):
     """The backward raises at sizes that are all different: ``words``, at ``line``."""
 
-    words: str
-    line: int
+    def __init__(self, words: str, line: int):
+        self.words, self.line = words, line
+        super().__init__(words)
 
 
 def backward_of(
@@ -132,51 +133,58 @@ class _Backward:
         outs, count = traced.outputs, sum(noted.gradients)
         ys, grads = outs[: noted.outputs], outs[noted.outputs : noted.outputs + count]
         kept = outs[noted.outputs + count :]
-        if len(ys) != 1:
-            raise Refused(
-                f"{self.subject.name} has {len(ys)} outputs that gradients arrive for",
-                "check one at a time: ctx.mark_non_differentiable the others",
-            )
-        (place,) = traced.placeholders[len(self.arguments) :]
-        for size, own in zip(place.meta["val"].shape, ys[0].meta["val"].shape, strict=True):
-            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
+        places = traced.placeholders[len(self.arguments) :]
+        for place, y in zip(places, ys, strict=True):
+            for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                    reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
         ahead: list[Statement] = []
         made: list[Statement] = []
-        along: list[Dim] = []
+        along: list[Dims] = []
 
         def arrive() -> None:
             made.extend(reader.statements)
-            reader.finish(reader.values[ys[0]])
+            outputs = [_single(reader, reader.values[y]) for y in ys]
+            along.extend(output.dims for output in outputs)
+            if len(ys) == 1:
+                reader.finish(outputs[0])
+                names = [f"d{reader.statements[-1].name}"]
+                reader.sizes.taken.update(names)
+            else:
+                names = [reader.free_name(f"up{i}") for i in range(len(ys))]
+            arriving = [_arriving(n, o) for n, o in zip(names, outputs, strict=True)]
+            if len(ys) > 1:  # one loss: all outputs, each times what arrives for it
+                reader.declared += [
+                    Declared(n, o.dims, GIVEN) for n, o in zip(names, outputs, strict=True)
+                ]
+                reader.finish(_total(outputs, arriving))
             ahead.extend(reader.statements)
-            name, output = f"d{ahead[-1].name}", reader.as_number(reader.values[ys[0]])
-            for i in range(output.rank):
-                output = reader.single(output, i)
-            along.extend(output.dims)
-            tree = trees.tensor(name, output.axes)
-            reader.values[place] = Value(tree, output.dims)
-            reader.sizes.taken.add(name)
+            reader.values |= dict(zip(places, arriving, strict=True))
             reader.statements, reader.prefix = [], "backward_"
 
-        reader.run(arrive, [ys[0]])
+        reader.run(arrive, ys)
         behind, reader.statements = reader.statements, ahead
         inputs = reader.inputs
-        high = frozenset(d.name for d in inputs if d.kind == GIVEN)
-        definition = _read_back(written(reader, self.subject, high), self.subject).definition
-        mapped = _Mapped(reader, definition, [*made, *behind])
+        own = inputs[: len(self.arguments)]
+        unignored = not reader.ignoring and any(map(_ignores, traced.nodes))
+        given = frozenset(d.name for d in inputs if d.kind == GIVEN)
+        definition = _read_back(written(reader, self.subject, given), self.subject).definition
+        several = len(ys) > 1
+        mapped = _Mapped(reader, definition, [*made, *behind], times_upstream=several)
         said = tuple(self._said(reader, mapped, traced, grads, noted))
         between = self._between(traced, reader, kept, noted, ys)
         return Backward(
-            mapped.definition, said, between, self.example, self.both, inputs, reader.indices,
-            tuple(dim[0] if dim else None for dim in along),
+            mapped.definition, said, between, self.example, self.both, own, reader.indices, unignored,
+            tuple(tuple(dim[0] if dim else None for dim in own) for own in along),
         )  # fmt: skip
 
     def _said(self, reader, mapped, traced, grads, noted):
         """What is returned for each of the arguments."""
         found = iter(grads)
-        names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=True)}
+        names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=False)}
         shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
         given = [*noted.gradients, *[False] * len(self.inputs_of)]
+        few = len(noted.gradients) < len(self.inputs_of)
         for i, p in enumerate(self.inputs_of):
             node = next(found) if given[i] else None
             declared = names.get(p.name)
@@ -186,13 +194,15 @@ class _Backward:
                 yield Said(declared.name, None, argument=p.name)
                 continue
             line = traced.place(node).line if traced.place(node) else 0
-            problem = _misshapen(shapes[p.name], noted.shapes[i], declared.name)
+            problem = _too_few(len(noted.gradients), len(self.inputs_of)) * few or _misshapen(
+                shapes[p.name], noted.shapes[i], declared.name
+            )
             if problem:
                 yield Said(declared.name, None, line, problem, p.name)
                 continue
             value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
             tree = _reduced(reader, reader.as_number(value), declared.dims)
-            yield Said(declared.name, mapped(tree), line, argument=p.name)
+            yield Said(declared.name, mapped.gradient(tree), line, argument=p.name)
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
         """What is kept and read, and is neither an input nor an output."""
@@ -201,7 +211,8 @@ class _Backward:
         for i in noted.between:
             node = kept[i]
             later = isinstance(node, torch.fx.Node) and any(
-                order[user] > order[ys[0]] and user.op != "output" for user in node.users
+                order[user] > max(order[y] for y in ys) and user.op != "output"
+                for user in node.users
             )
             value = reader.values.get(node) if later else None
             if isinstance(value, Value) and trees.tensors_in(value.tree):
@@ -224,6 +235,13 @@ def _frames(error: Exception):
     import traceback
 
     return traceback.extract_tb(error.__traceback__)
+
+
+def _too_few(returned: int, taken: int) -> str:
+    return (
+        f"the backward returns {returned} gradients and the forward takes {taken} arguments: "
+        "torch refuses it"
+    )
 
 
 def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
@@ -251,17 +269,53 @@ def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
     return reader.moved(left, dims).tree
 
 
+def _ignores(node: torch.fx.Node) -> bool:
+    """Whether an operation leaves out labels of -100 unasked."""
+    return "cross_entropy" in str(node.target) or "nll_loss" in str(node.target)
+
+
+def _single(reader: Reader, value: Value) -> Value:
+    """An output with one axis in each dimension."""
+    value = reader.as_number(value)
+    for i in range(value.rank):
+        value = reader.single(value, i)
+    return value
+
+
+def _arriving(name: str, output: Value) -> Value:
+    return Value(trees.tensor(name, output.axes), output.dims)
+
+
+def _total(outputs: Sequence[Value], arriving: Sequence[Value]) -> Value:
+    tree = trees.ZERO
+    for output, up in zip(outputs, arriving, strict=True):
+        term = trees.total(trees.product(up.tree, output.tree), output.axes)
+        tree = trees.sum_of(tree, term)
+    return Value(tree)
+
+
 class _Mapped:
     """Trees as expressions over the statements of a definition, with the axes that they need."""
 
-    def __init__(self, reader: Reader, definition: Definition, statements: Sequence[Statement]):
+    def __init__(
+        self,
+        reader: Reader,
+        definition: Definition,
+        statements: Sequence[Statement],
+        times_upstream: bool,
+    ):
         self.reader, self.definition = reader, definition
         self.axes: dict[str, Axis] = {axis.name: axis for axis in definition.axes}
         known = [*definition.inputs, *(s.tensor for s in definition.statements)]
         self.tensors: dict[str, Expr] = {t.name: t for t in known}
         upstream = adjoint_of(definition.output)
         self.tensors[upstream.name] = upstream
+        self.factor = upstream if times_upstream else Integer(1)
         self.unread = {s.name: s for s in statements if s.name not in self.tensors}
+
+    def gradient(self, tree: trees.Tree) -> Expr:
+        """Of the loss, where that was made of several outputs, for any upstream gradient of it."""
+        return self.factor * self(tree)
 
     def __call__(self, tree: trees.Tree) -> Expr:
         for name in sorted(_axes_in(tree) - {*self.axes}):

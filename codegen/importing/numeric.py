@@ -40,7 +40,7 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
                 values, ups, grads = _returned(backward.both, tensors)
             except Exception:
                 continue
-            if not all(t.isfinite().all() for t in (values, *grads.values())):
+            if not all(t.isfinite().all() for t in (*values, *grads.values())):
                 continue
             found += 1
             for what, ours, theirs in _pairs(backward, tensors, values, ups, grads):
@@ -63,11 +63,15 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
 def _pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:
     """What was read beside what is returned: the output and every gradient."""
     output = backward.definition.output
-    yield (
-        "the output",
-        _evaluated(backward, output, output, tensors, ups),
-        _at_home(backward, values),
-    )
+    if len(values) == 1:
+        yield (
+            "the output",
+            _evaluated(backward, output, output, tensors, ups),
+            _home(backward, values),
+        )
+    else:
+        loss = sum((up * y).sum() for up, y in zip(ups, values, strict=True))
+        yield "the outputs", _evaluated(backward, output, output, tensors, ups), loss
     for said in backward.said:
         theirs = grads.get(said.argument)
         if said.expression is not None and theirs is not None:
@@ -78,12 +82,15 @@ def _pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator
             yield f"d{said.argument}", ours.reshape(shape), theirs.sum_to_size(shape)
 
 
-def _at_home(backward: Backward, y: torch.Tensor) -> torch.Tensor:
-    """A tensor that lies as the output, in the order in which the notation has its axes."""
-    names = [name for name in backward.output if name is not None]
-    y = y.reshape([n for n, name in zip(y.shape, backward.output, strict=True) if name is not None])
-    home = [axis.name for axis in backward.definition.output.home]
-    return y.permute([names.index(name) for name in home])
+def _home(backward: Backward, ys: Tensors) -> torch.Tensor:
+    """A tensor that lies as the one output, in the order in which the notation has its axes."""
+    return _along(ys[0], backward.outputs[0], backward.definition.output.home)
+
+
+def _along(y: torch.Tensor, along: Sequence[str | None], home: Sequence) -> torch.Tensor:
+    names = [name for name in along if name is not None]
+    y = y.reshape([n for n, name in zip(y.shape, along, strict=True) if name is not None])
+    return y.permute([names.index(axis.name) for axis in home])
 
 
 def _sizes(
@@ -109,8 +116,8 @@ def _drawn(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list
     return drawn(backward.example.arguments, sizes, draw, high, seed=3)
 
 
-def _returned(both: Both, tensors: Tensors) -> tuple[torch.Tensor, Tensors, dict]:
-    """The output, the upstream gradients, and what the backward returns for each argument by name."""
+def _returned(both: Both, tensors: Tensors) -> tuple[Tensors, Tensors, dict]:
+    """The outputs, the upstream gradients, and what is returned for each argument by name."""
     with torch.no_grad(), quiet(), run_in_double():
         outputs = both.outputs(tensors)
         ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
@@ -120,7 +127,7 @@ def _returned(both: Both, tensors: Tensors) -> tuple[torch.Tensor, Tensors, dict
     gradients = iter(found[noted.outputs :])
     names = [p.name for p in both.subject.parameters]
     pairs = zip(names, noted.gradients, strict=False)
-    return found[0], ups, {name: next(gradients) for name, there in pairs if there}
+    return found[: noted.outputs], ups, {name: next(gradients) for name, there in pairs if there}
 
 
 def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors):
@@ -139,7 +146,14 @@ def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors
         d.name: t.double() if t.dtype == torch.bool or d.kind == GIVEN else t
         for d, t in zip(backward.inputs, tensors, strict=True)
     }
-    return interpreted(whole, {**given, upstream.name: _at_home(backward, ups[0])})[CLAIMED]
+    if len(ups) == 1:
+        arrived = {upstream.name: _home(backward, ups)}
+    else:
+        arrived = {upstream.name: torch.ones((), dtype=torch.float64)}
+        places = definition.inputs[len(definition.inputs) - len(ups) :]
+        for t, up, along in zip(places, ups, backward.outputs, strict=True):
+            arrived[t.name] = _along(up, along, t.home)
+    return interpreted(whole, {**given, **arrived})[CLAIMED]
 
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
@@ -241,7 +255,7 @@ def straight_through(
     try:
         y = subject.module(arguments)(*leaves)
         asked = [t for t, d in zip(leaves, differ, strict=True) if d]
-        own = torch.autograd.grad(y.sum(), asked, allow_unused=True) if y.requires_grad else ()
+        own = torch.autograd.grad(y.sum(), asked, allow_unused=True)
         with torch.no_grad():
             _, _, grads = _returned(both, [t.detach() for t in leaves])
     except Exception:

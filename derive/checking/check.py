@@ -17,7 +17,7 @@ from derive.checking.dimensions import Shapes
 from derive.checking.ground import Ground, ground_of
 from derive.checking.guessing import Read, guessed, with_found
 from derive.checking.judging import RIGHT, given_upstream, judged_claim, undecided
-from derive.checking.rounded import rounded_constants, with_constants
+from derive.checking.rounded import decimals_in, rounded_constants, with_constants
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
@@ -110,10 +110,22 @@ def check_claim(
     limit: float | None = None,
 ) -> Verdict:
     """The verdict on one claim that nobody wrote as text; the upstream gradient always counts."""
-    doing, seconds = Doing(progress), seconds_of(limit)
-    reading = Reading(definition, (claim,), None, True, True, by_name=True)
-    with limited(seconds):
-        return _verdict(definition, reading, doing)
+    doing = Doing(progress)
+
+    def verdict_on(claim: Claim) -> Verdict:
+        return _verdict(definition, Reading(definition, (claim,), None, True, True, True), doing)
+
+    with limited(seconds_of(limit)):
+        verdict = verdict_on(claim)
+        if verdict.right or claim.actual is None:
+            return verdict
+        typed = decimals_in(claim.actual)
+        found = rounded_constants(" ".join(typed), ground_of(definition).chain)
+        if not found:
+            return verdict
+        exact = claim.actual.xreplace({typed[r.literal]: r.constant for r in found})
+        again = verdict_on(replace(claim, actual=exact, given=exact))
+        return _but_for_rounding(verdict, again, tuple(map(str, found)))
 
 
 def _with_defaults(
