@@ -174,7 +174,7 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
         claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))
     elif said.expression is None:
         claim = Claim(of, said.line, NOTHING, Integer(0), Integer(0))
-    verdict = check_claim(definition, claim, progress, limit)
+    verdict = check_claim(definition, claim, progress, limit, said.numbers, said.with_numbers)
     answers = tuple(replace(a, called=f"d{said.argument}") for a in verdict.answers)
     return replace(verdict, answers=answers)
 

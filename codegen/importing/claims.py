@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
 
 import sympy
 import torch
@@ -42,6 +45,8 @@ class Said:
     line: int = 0
     problem: str = ""
     argument: str = ""  # what the user calls it
+    numbers: Mapping[str, Expr] = field(default_factory=dict)  # that are typed in it
+    with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,10 @@ class _Backward:
                 continue
             value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
             tree = _reduced(reader, reader.as_number(value), declared.dims)
-            yield Said(declared.name, mapped.gradient(tree), line, argument=p.name)
+            yield Said(
+                declared.name, mapped.gradient(tree), line, "", p.name, mapped.typed_in(tree),
+                partial(mapped.with_numbers, tree),
+            )  # fmt: skip
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
         """What is kept and read, and is neither an input nor an output."""
@@ -310,6 +318,7 @@ class _Mapped:
         self.tensors: dict[str, Expr] = {t.name: t for t in known}
         upstream = adjoint_of(definition.output)
         self.tensors[upstream.name] = upstream
+        self.numbers: Mapping[Expr, Expr] = {}
         self.factor = upstream if times_upstream else Integer(1)
         self.unread = {s.name: s for s in statements if s.name not in self.tensors}
 
@@ -317,7 +326,22 @@ class _Mapped:
         """Of the loss, where that was made of several outputs, for any upstream gradient of it."""
         return self.factor * self(tree)
 
+    def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:
+        """The decimals that ``tree`` and all that it is made of hold, as they are typed."""
+        found = {typed: e for e in _numbers_in(tree) if (typed := _typed(e))}
+        for name in trees.tensors_in(tree) & {*self.unread}:
+            found |= self.typed_in(self.unread[name].tree)
+        return found
+
+    def with_numbers(self, tree: trees.Tree, others: Mapping[Expr, Expr]) -> Expr:
+        """The gradient with other numbers in the place of some."""
+        again = copy(self)
+        again.numbers = {**others, **{-a: -b for a, b in others.items()}}
+        again.tensors = {n: e for n, e in self.tensors.items() if n not in self.unread}
+        return again.gradient(tree)
+
     def __call__(self, tree: trees.Tree) -> Expr:
+        tree = _with(tree, self.numbers)
         for name in sorted(_axes_in(tree) - {*self.axes}):
             self._add_axis(name)
         for name in trees.tensors_in(tree):
@@ -346,6 +370,29 @@ class _Mapped:
             f"the backward has a dimension of size {size}, which no tensor of the forward has",
             "write it with the dimensions that the forward has",
         )
+
+
+def _numbers_in(tree: trees.Tree) -> set[Expr]:
+    if tree.kind == "number":
+        return {abs(tree.args[0])} if tree.args[0].is_Rational else set()
+    return {e for a in tree.args if isinstance(a, trees.Tree) for e in _numbers_in(a)}
+
+
+def _with(tree: trees.Tree, numbers: Mapping[Expr, Expr]) -> trees.Tree:
+    """The same with other numbers."""
+    if not numbers:
+        return tree
+    if tree.kind == "number":
+        return trees.number(numbers.get(tree.args[0], tree.args[0]))
+    args = tuple(_with(a, numbers) if isinstance(a, trees.Tree) else a for a in tree.args)
+    return replace(tree, args=args)
+
+
+def _typed(number: Expr) -> str:
+    """A decimal as it is typed; empty for any other number."""
+    text = repr(float(number))
+    plain = f"{Decimal(text):f}"
+    return plain if "." in plain and sympy.Rational(text) == number else ""
 
 
 def _axes_in(tree: trees.Tree) -> set[str]:

@@ -17,7 +17,7 @@ from derive.checking.dimensions import Shapes
 from derive.checking.ground import Ground, ground_of
 from derive.checking.guessing import Read, guessed, with_found
 from derive.checking.judging import RIGHT, given_upstream, judged_claim, undecided
-from derive.checking.rounded import decimals_in, rounded_constants, with_constants
+from derive.checking.rounded import rounded_constants, with_constants
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
@@ -108,8 +108,14 @@ def check_claim(
     claim: Claim,
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
+    numbers: Mapping[str, Expr] = {},
+    with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None,
 ) -> Verdict:
-    """The verdict on one claim that nobody wrote as text; the upstream gradient always counts."""
+    """The verdict on one claim that nobody wrote as text; the upstream gradient always counts.
+
+    ``numbers`` are those that somebody typed, by their digits, and ``with_numbers`` is the claim
+    with others in their places: a constant of the mathematics in the place of one that rounds it.
+    """
     doing = Doing(progress)
 
     def verdict_on(claim: Claim) -> Verdict:
@@ -117,13 +123,12 @@ def check_claim(
 
     with limited(seconds_of(limit)):
         verdict = verdict_on(claim)
-        if verdict.right or claim.actual is None:
+        if verdict.right or with_numbers is None:
             return verdict
-        typed = decimals_in(claim.actual)
-        found = rounded_constants(" ".join(typed), ground_of(definition).chain)
+        found = rounded_constants(" ".join(numbers), ground_of(definition).chain)
         if not found:
             return verdict
-        exact = claim.actual.xreplace({typed[r.literal]: r.constant for r in found})
+        exact = with_numbers({numbers[r.literal]: r.constant for r in found})
         again = verdict_on(replace(claim, actual=exact, given=exact))
         return _but_for_rounding(verdict, again, tuple(map(str, found)))
 

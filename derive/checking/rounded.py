@@ -53,24 +53,6 @@ def rounded_constants(text: str, chain: Chain) -> list[Rounded]:
     return [rounded for rounded in found if rounded is not None]
 
 
-def decimals_in(e: Expr) -> dict[str, Rational]:
-    """The numbers of an expression that are decimals, as they would be typed."""
-    found = {}
-    for number in (abs(n) for n in e.atoms(Rational) if not n.is_Integer):
-        places = max(_power_in(number.q, 2), _power_in(number.q, 5))
-        if 2 ** _power_in(number.q, 2) * 5 ** _power_in(number.q, 5) == number.q:
-            digits = str(number.p * 10**places // number.q).rjust(places + 1, "0")
-            found[f"{digits[:-places]}.{digits[-places:]}"] = number
-    return found
-
-
-def _power_in(number: int, base: int) -> int:
-    power = 0
-    while number % base == 0:
-        number, power = number // base, power + 1
-    return power
-
-
 def with_constants(text: str, found: Iterable[Rounded]) -> tuple[str, dict[str, Expr]]:
     """The text with a name in the place of each rounded number, and what the names mean."""
     names: dict[str, Expr] = {}
