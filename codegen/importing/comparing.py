@@ -6,19 +6,23 @@ order and in the other. A mistake of any rule shows here, a branch that was take
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
+from sympy import Expr, Symbol
 from torch import Tensor
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.subjects import Subject
+from codegen.importing.trace import untraceable
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
-from derive.language.errors import QuestionError
+from codegen.targets.torch.taken import taken
+from derive.language.errors import Place, QuestionError
 from derive.notation.definition import Definition
 
 OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the largest entry
@@ -37,50 +41,44 @@ class Agreement:
     gradients: float
 
 
-def compared(
-    subject: Subject, example: Example, definition: Definition, inputs: Sequence[Declared],
-    high: Mapping[str, Sequence[str]], more: Sequence[Mapping[str, int]],
-) -> Agreement:  # fmt: skip
-    """Raises `QuestionError` where the forward is not the function.
+@dataclass
+class Beside:
+    """A function and the forward that was read of it. ``high`` are the axes that each label
+    indexes, ``of_axis`` the sizes of all axes in those of the function's arguments.
+    ``worked`` is the draw that had finite values before: it is tried first, and alone."""
 
-    ``high`` are the axes that each label indexes; ``more`` are sizes beside the usual ones.
-    """
-    axes = axes_in(example.arguments)
-    found: list[Mapping[str, int]] = []
-    worst = [0.0, 0.0]
-    tried = [example.sizes, *more]
-    tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
-    beside = _Beside(subject, example.arguments, definition, inputs, high)
-    for sizes in (way for each in tried for way in example.ways(each)):
-        distances = None if sizes in found else beside.distances(sizes)
-        if distances is not None:
-            found.append(sizes)
-            worst = [max(pair) for pair in zip(worst, distances, strict=True)]
-    if not found:
-        raise QuestionError(
-            f"{subject.name} has no finite value at the numbers that were tried, so nothing says "
-            "whether the forward is right",
-            "check it on numbers between 0 and 1, or return something finite there",
-            subject.place,
-        )
-    return Agreement(tuple(found), *worst)
-
-
-@dataclass(frozen=True)
-class _Beside:
     subject: Subject
     arguments: tuple[Argument, ...]
     definition: Definition
     inputs: Sequence[Declared]
     high: Mapping[str, Sequence[str]]
+    of_axis: Mapping[str, Expr]
+    worked: tuple[Callable[..., Tensor], ...] = DRAWS
+    raised: Exception | None = None  # by the function, at the last sizes at which it did not run
+    branch: Place | None = None  # the line that asked for the size that is tried
+    again: bool = True  # whether to see that the function returns the same again
 
     def distances(self, sizes: Mapping[str, int]) -> tuple[float, float] | None:
         """How far apart values and gradients are; None where the function does not run at these
         sizes, or has no finite value.
         """
+        if not self._has(sizes):
+            return None
         found = [self._distances(sizes, whole) for whole in self._ways]
         found = [pair for pair in found if pair is not None]
         return (max(v for v, _ in found), max(g for _, g in found)) if found else None
+
+    def _has(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the forward has these sizes: one that it splits into others is a multiple."""
+        of = self._sizes(sizes)
+        whole = all(n == int(n) and n > 0 for n in of.values())
+        parts = self.definition.flattened
+        return whole and all(of[a.name] == prod(of[b.name] for b in own) for a, own in parts)
+
+    def _sizes(self, sizes: Mapping[str, int]) -> Mapping[str, Expr]:
+        """Of all axes, those too that are made of others."""
+        known = {Symbol(axis): n for axis, n in sizes.items()}
+        return {axis: size.subs(known) for axis, size in self.of_axis.items()}
 
     @property
     def _ways(self) -> tuple[bool, ...]:
@@ -89,14 +87,20 @@ class _Beside:
         return (True, False) if any(_only_compared(a, d) for a, d in pairs) else (False,)
 
     def _distances(self, sizes: Mapping[str, int], whole: bool) -> tuple[float, float] | None:
-        for tensors in self._drawn(sizes, whole):
+        for draw, tensors in self._drawn(sizes, whole):
             try:
                 theirs, their_gradients = self._run(tensors)
-            except Exception:
+            except QuestionError:
+                raise
+            except Exception as error:
+                self.raised = error
                 return None
             if not theirs.isfinite().all() or not theirs.numel():
                 continue
+            self.worked = (draw,)
             ours, our_gradients = self._interpreted(tensors)
+            if not ours.isfinite().all():
+                continue  # the statements as they stand overflow; code that is generated need not
             where = self._at(sizes)
             if tuple(ours.shape) != tuple(theirs.shape):
                 raise QuestionError(
@@ -122,6 +126,12 @@ class _Beside:
         return None
 
     def _wrong(self, what: str, gap: float) -> QuestionError:
+        if self.branch is not None:
+            return QuestionError(
+                f"another branch is taken at other sizes: {what} is another",
+                "import one branch, as a function of its own",
+                self.branch,
+            )
         return QuestionError(
             f"{self.subject.name} was read as another function: {what} is {gap:.1e} away",
             "it may take another branch at other sizes, hold back a gradient (.detach(), "
@@ -132,12 +142,11 @@ class _Beside:
     def _at(self, sizes: Mapping[str, int]) -> str:
         return "at " + ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
 
-    def _drawn(self, sizes: Mapping[str, int], whole: bool) -> Iterator[list[Tensor]]:
+    def _drawn(
+        self, sizes: Mapping[str, int], whole: bool
+    ) -> Iterator[tuple[Callable[..., Tensor], list[Tensor]]]:
         """Arguments, normal numbers first, then those for which logarithms are defined."""
-        made = self.definition.sizes_from(
-            {a: sizes[a.name] for a in self.definition.axes if a.name in sizes}
-        )
-        known = {axis.name: n for axis, n in made.items()}
+        known = {axis: int(n) for axis, n in self._sizes(sizes).items()}
         highest = {
             d.name: min(
                 (known.get(a, sizes.get(a, 1)) for a in self.high.get(d.name, ())), default=2
@@ -145,7 +154,7 @@ class _Beside:
             for d in self.inputs
         }
         named = {a.name: highest[d.name] for a, d in zip(self.arguments, self.inputs, strict=True)}
-        for draw in DRAWS:
+        for draw in self.worked:
             tensors = drawn(self.arguments, sizes, draw, named, seed=1)
             for i, declared in enumerate(self.inputs):
                 if declared.kind == LABELS and declared.ignored is not None:
@@ -154,7 +163,7 @@ class _Beside:
                     tensors[i] = torch.where(out, declared.ignored, tensors[i])
                 if whole and _only_compared(self.arguments[i], declared):
                     tensors[i] = (tensors[i] > tensors[i].median()).double()
-            yield tensors
+            yield draw, tensors
 
     def _leaves(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         return [
@@ -165,8 +174,7 @@ class _Beside:
     def _run(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
         leaves = self._leaves(tensors)
         result = run(self.subject, self.arguments, leaves)
-        again = run(self.subject, self.arguments, self._leaves(tensors))
-        if not torch.equal(result.nan_to_num(), again.nan_to_num()):
+        if self.again and not self._same_again(result, tensors):
             raise QuestionError(
                 f"{self.subject.name} returns something else when it is called again",
                 "draw random numbers outside and pass them; call .eval() on a module with dropout",
@@ -174,14 +182,61 @@ class _Beside:
             )
         return result.detach(), _gradients(result, leaves)
 
+    def _same_again(self, result: Tensor, tensors: Sequence[Tensor]) -> bool:
+        self.again = False
+        again = run(self.subject, self.arguments, self._leaves(tensors))
+        return torch.equal(result.nan_to_num(), again.nan_to_num())
+
     def _interpreted(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
         leaves = self._leaves(tensors)
         arguments = {
             d.name: t.double() if t.dtype == torch.bool or d.kind == GIVEN else t
             for d, t in zip(self.inputs, leaves, strict=True)
         }
-        result = interpreted(self.definition, arguments)[self.definition.output.name]
-        return result.detach(), _gradients(result, leaves)
+        result = self._output(interpreted, arguments)
+        gradients = _gradients(result, leaves)
+        if all(g is None or g.isfinite().all() for g in gradients):
+            return result.detach(), gradients
+        # autograd multiplies what is not taken by 0, infinite or not
+        return result.detach(), _gradients(self._output(taken, arguments), leaves)
+
+    def _output(self, run: Callable, arguments: Mapping[str, Tensor]) -> Tensor:
+        return run(self.definition, arguments)[self.definition.output.name]
+
+
+def compared(
+    beside: Beside, example: Example, beyond: Sequence[tuple[Mapping[str, int], Place | None]]
+) -> Agreement:
+    """How far the forward is from the function, at the usual sizes and ``beyond`` what its trace
+    relies on, for which a line of the user's asked.
+
+    Raises `QuestionError` where it is another.
+    """
+    subject = beside.subject
+    axes = axes_in(example.arguments)
+    found: list[Mapping[str, int]] = []
+    worst = [0.0, 0.0]
+    for sizes, place in beyond:
+        beside.branch = place
+        beside.distances(sizes)
+    beside.branch = None
+    tried = [example.sizes]
+    tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
+    for sizes in (way for each in tried for way in example.ways(each)):
+        distances = None if sizes in found else beside.distances(sizes)
+        if distances is not None:
+            found.append(sizes)
+            worst = [max(pair) for pair in zip(worst, distances, strict=True)]
+    if not found and beside.raised is not None:
+        raise untraceable(beside.raised, subject.file)
+    if not found:
+        raise QuestionError(
+            f"{subject.name} has no finite value at the numbers that were tried, so nothing says "
+            "whether the forward is right",
+            "check it on numbers between 0 and 1, or return something finite there",
+            subject.place,
+        )
+    return Agreement(tuple(found), *worst)
 
 
 def _only_compared(argument: Argument, declared: Declared) -> bool:

@@ -18,11 +18,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import sympy
 import torch
 
 from codegen.importing.asked import GIVEN, arguments_of, sizes_of
-from codegen.importing.comparing import Agreement, compared
-from codegen.importing.examples import SECOND, Example, axes_in, drawn, run
+from codegen.importing.comparing import Agreement, Beside, compared
+from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
 from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject, subject_of
@@ -37,6 +38,10 @@ from derive.notation.forward import Forward
 from derive.notation.library import forward_from
 
 ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
+ONE_BRANCH = "import one branch, as a function of its own"
+MOST_SIZE = 2**14  # of an axis that is tried
+TRIED_FIRST = (2, 3, 4, 5)  # sizes
+MOST_OF_TORCH = 12  # conditions of torch's own that are tried; those of the user all are
 OTHER_SIZES = "the function has another mathematics at other sizes: import one of its branches"
 
 
@@ -78,7 +83,7 @@ def imported(
     arguments = (*arguments_of(axes),)
     subject.check(arguments)
     arguments, example = guessed_for(subject, arguments, sizes_of(sizes), read)
-    example = replace(example, arguments=arguments)
+    example = replace(example, arguments=arguments, ignoring=leaves_out(subject, example))
     reader = read(subject, example, example.sizes)
     _again(subject, example, reader, fixed=sizes_of(sizes))
     buffers = frozenset(
@@ -86,9 +91,12 @@ def imported(
     )
     file = written(reader, subject, buffers)
     forward = _read_back(file, subject)
-    high = {name: sorted(of) for name, of in reader.indices.items()}
-    bounds = _bounds(reader)
-    agreement = compared(subject, example, forward.definition, reader.inputs, high, bounds)
+    names = file.names
+    inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
+    high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
+    sizes_of_axes = reader.sizes.of_axis
+    beside = Beside(subject, example.arguments, forward.definition, inputs, high, sizes_of_axes)
+    agreement = compared(beside, example, _beyond(reader))
     return Imported(subject, forward, file.text, agreement)
 
 
@@ -98,9 +106,9 @@ def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader
     module = subject.module(arguments)
     traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
     _refuse_changes(traced, subject)
-    reader = Reader(traced, taken=generated_names(class_name(subject.name)))
-    reader.run()
+    reader = Reader(traced, example.ignoring, generated_names(class_name(subject.name)))
     try:
+        reader.run()
         reader.finish(_output(traced, reader, subject))
     except QuestionError as error:
         raise error.at(subject.place) from None
@@ -153,6 +161,7 @@ def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[st
     for one, two in pairs:
         texts = [text(s.tree, lambda axis: f"{axis}2") for s in (one, two)]
         if texts[0] != texts[1]:
+            _refuse_branch(reader, sizes)
             at = [", ".join(f"{a} = {s[a]}" for a in axes) for s in (example.sizes, sizes)]
             raise QuestionError(
                 f"{one.name} is {_short(texts[0])} at {at[0]}, and {_short(texts[1])} at {at[1]}",
@@ -164,6 +173,15 @@ def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[st
         raise QuestionError(
             f"{subject.name} has other steps at other sizes", OTHER_SIZES, subject.place
         )
+
+
+def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
+    """Where a line of the user's asked for sizes, and these are others."""
+    known = {sympy.Symbol(axis): n for axis, n in sizes.items()}
+    for relied, place in reader.traced.guards:
+        if place and relied.xreplace(reader.sizes.symbols).subs(known) == sympy.false:
+            at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
+            raise QuestionError(f"another branch is taken at {at}", ONE_BRANCH, place)
 
 
 def _short(words: str, most: int = 60) -> str:
@@ -178,21 +196,30 @@ def _runs(subject: Subject, example: Example, sizes: Mapping[str, int]) -> bool:
     return True
 
 
-def _bounds(reader: Reader) -> list[dict[str, int]]:
-    """Sizes beyond those for which the trace holds: there the function may be another one."""
-    found = []
-    ranges = reader.traced.program.range_constraints
-    for symbol, bounds in ranges.items():
-        axis = next((str(a) for s, a in reader.sizes.symbols.items() if s == symbol), None)
-        if axis not in reader.traced.sizes:
-            continue
-        beyond = [int(bounds.lower) - 1] if bounds.lower > 2 else []
-        beyond += [int(bounds.upper) + 1] if bounds.upper < MOST_SIZE else []
-        found += [{**reader.traced.sizes, axis: size} for size in beyond]
-    return found
+def _beyond(reader: Reader) -> list[tuple[dict[str, int], Place | None]]:
+    """Sizes at which what the trace relies on does not hold: there the function may be another."""
+    found: list[tuple[dict[str, int], Place | None]] = []
+    known = reader.traced.sizes
+    for relied, place in reader.traced.guards:
+        condition = relied.xreplace(reader.sizes.symbols)
+        for axis in sorted(map(str, condition.free_symbols)):
+            sizes = _violated(condition, axis, known) if axis in known else None
+            if sizes is not None and (sizes, place) not in found:
+                found.append((sizes, place))
+    asked = [pair for pair in found if pair[1] is not None]
+    return asked + [pair for pair in found if pair[1] is None][:MOST_OF_TORCH]
 
 
-MOST_SIZE = 2**20  # beyond which nobody means a bound
+def _violated(condition: sympy.Basic, axis: str, known: Mapping[str, int]) -> dict[str, int] | None:
+    """Sizes at which a condition does not hold, for another size of one axis."""
+    numbers = {int(n) for n in condition.atoms(sympy.Integer)} | {*known.values()}
+    near = sorted({n + d for n in numbers for d in (-1, 0, 1)} | {*TRIED_FIRST})
+    for size in (n for n in near if 1 < n < MOST_SIZE):
+        sizes = {**known, axis: size}
+        holds = condition.subs({sympy.Symbol(a): n for a, n in sizes.items()})
+        if holds == sympy.false:
+            return sizes
+    return None
 
 
 def _read_back(file: Written, subject: Subject) -> type[Forward]:

@@ -27,6 +27,7 @@ LIKELY_MASK = re.compile(r"mask|pad|keep|valid|cond", re.I)
 MOST_RUNS = 400  # of a function, for sizes that it takes
 MOST_MASKS = 6  # arguments of which each is tried as a mask
 MULTIPLES = (2, 3, 4)
+IGNORED = -100  # torch's ignore_index where none is passed
 
 Size = Callable[[Mapping[str, int]], int]
 Recipe = Mapping[str, Size]  # sizes that are made of others
@@ -52,6 +53,7 @@ class Example:
     sizes: Mapping[str, int]
     recipe: Recipe
     held: Mapping[str, int]
+    ignoring: bool = False  # whether labels may be torch's ignore_index
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, with what is made of them."""
@@ -94,6 +96,19 @@ def run(subject: Subject, arguments: Sequence[Argument], tensors: Sequence[torch
         return subject.module(arguments)(*tensors)
 
 
+def leaves_out(subject: Subject, example: Example) -> bool:
+    """Whether the function takes labels that are torch's ignore_index."""
+    tensors = drawn(example.arguments, example.sizes)
+    labels = [i for i, a in enumerate(example.arguments) if a.kind == LABELS]
+    for i in labels:
+        tensors[i].view(-1)[0] = IGNORED
+    try:
+        run(subject, example.arguments, tensors)
+    except Exception:
+        return False
+    return bool(labels)
+
+
 def example_of(
     subject: Subject, arguments: Sequence[Argument], sizes: Mapping[str, int]
 ) -> Example:
@@ -123,7 +138,8 @@ def example_of(
             own = tuple(replace(a, kind=kinds.get(a.name, a.kind)) for a in arguments)
             try:
                 run(subject, own, drawn(own, chosen))
-                return Example(tuple(map(_without_gradient, own)), chosen, recipe, {})
+                own = _without_gradients(subject, tuple(map(_without_gradient, own)), chosen)
+                return Example(own, chosen, recipe, {})
             except Exception as error:
                 first = first or error
                 if not kinds and not _may_be_kind(error):
@@ -178,6 +194,27 @@ def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:
             yield kinds
 
 
+def _without_gradients(
+    subject: Subject, arguments: tuple[Argument, ...], sizes: Mapping[str, int]
+) -> tuple[Argument, ...]:
+    """What torch has no gradient of is given."""
+    tensors = drawn(arguments, sizes)
+
+    def raises(chosen: Sequence[int]) -> bool:
+        leaves = [t.clone().requires_grad_(i in chosen) for i, t in enumerate(tensors)]
+        try:
+            run(subject, arguments, leaves)
+        except RuntimeError as error:
+            return NO_GRADIENT in str(error)
+        return False
+
+    numbers = [i for i, t in enumerate(tensors) if t.is_floating_point()]
+    if not raises(numbers):
+        return arguments
+    without = {i for i in numbers if raises([i])}
+    return tuple(replace(a, kind=GIVEN) if i in without else a for i, a in enumerate(arguments))
+
+
 def _without_gradient(argument: Argument) -> Argument:
     """A mask of numbers."""
     masks = not argument.kind and "." not in argument.name and LIKELY_MASK.search(argument.name)
@@ -186,6 +223,7 @@ def _without_gradient(argument: Argument) -> Argument:
 
 OF_KINDS = ("Long", "long", "bool", "nteger", "int", "class prob", "arget", "dtype", "cast")
 OF_KINDS += ("ByteTensor", "indices", "Float", "Double", "double", "mask")
+NO_GRADIENT = "is not differentiable with respect to"
 OF_SIZES = ("size", "shape", "dimension", "must match", "view", "broadcast", "sizes", "einsum")
 OF_SIZES += ("operand", "divisible", "AssertionError", "reshape", "split", "expand")
 

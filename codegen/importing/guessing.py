@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import sympy
 
+from codegen.importing import trees
 from codegen.importing.asked import GIVEN, Argument
 from codegen.importing.examples import Example, Number, Size, axes_in, example_of
 from codegen.importing.reader import GUESSED, Reader
@@ -58,9 +59,10 @@ def made_of_others(reader: Reader, found: Mapping[str, str]) -> dict[str, Size]:
 
 
 def _met_in(reader: Reader, arguments: Sequence[Argument]) -> set[str]:
-    """The arguments that the function uses."""
-    pairs = zip(arguments, reader.traced.placeholders, strict=True)
-    return {argument.name for argument, node in pairs if node.users}
+    """The arguments that the output is made of."""
+    met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
+    pairs = zip(arguments, reader.declared, strict=True)
+    return {argument.name for argument, declared in pairs if declared.name in met}
 
 
 def _unnamed(name: str, shape: Sequence[int], subject: Subject) -> Argument:

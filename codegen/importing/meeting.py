@@ -13,7 +13,7 @@ from sympy import Expr, Mul
 from codegen.importing import trees
 from codegen.importing.sizes import Sizes
 from codegen.importing.trees import Tree
-from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Refused, Value
+from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Outside, Refused, Value
 
 MARK = "?"  # how no tensor is called
 AS_INDEX = "use it as an index, or in one_hot"
@@ -37,6 +37,8 @@ class Meeting:
         """A number of the graph, or a size."""
         if isinstance(value, Value):
             return self.as_number(value).tree
+        if isinstance(value, Outside):
+            return value.tree
         if isinstance(value, bool):
             return trees.number(int(value))
         if isinstance(value, int) and value in self.sizes.fixed:

@@ -26,7 +26,7 @@ TAKEN = {*OF_SYMPY, *derive.PUBLIC, *RESERVED, *keyword.kwlist, "lambda"}
 
 def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.Node, str]:
     """The nodes that the user's lines give a name to."""
-    last: dict[ast.stmt, list[torch.fx.Node]] = {}
+    runs: list[tuple[ast.stmt, list[torch.fx.Node]]] = []
     statements = _statements(file)
     for node in nodes:
         lines = lines_of(node, file) if node.op == "call_function" else []
@@ -35,11 +35,23 @@ def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.N
         around = [s for s in statements if s.lineno <= lines[-1] <= (s.end_lineno or 0)]
         if around:
             inner = min(around, key=lambda s: (s.end_lineno or 0) - s.lineno)
-            last.setdefault(inner, []).append(node)
+            if not runs or runs[-1][0] is not inner:
+                runs.append((inner, []))
+            runs[-1][1].append(node)
     found: dict[torch.fx.Node, str] = {}
-    for statement, own in last.items():
-        found |= _targets(statement, own)
+    for statement, run in runs:
+        for own in _rounds(run):
+            found |= _targets(statement, own)
     return found
+
+
+def _rounds(nodes: list[torch.fx.Node]) -> list[list[torch.fx.Node]]:
+    """A line that a loop runs again has the same operations each time."""
+    kinds = [str(node.target) for node in nodes]
+    for length in range(1, len(nodes) // 2 + 1):
+        if len(nodes) % length == 0 and kinds == kinds[:length] * (len(nodes) // length):
+            return [nodes[i : i + length] for i in range(0, len(nodes), length)]
+    return [nodes]
 
 
 def _statements(file: str) -> list[ast.stmt]:
@@ -47,7 +59,8 @@ def _statements(file: str) -> list[ast.stmt]:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return []
-    return [s for s in ast.walk(tree) if isinstance(s, ASSIGNMENTS)]
+    bodies = (f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef))
+    return [s for body in bodies for s in ast.walk(body) if isinstance(s, ASSIGNMENTS)]
 
 
 def _targets(statement: ast.stmt, nodes: list[torch.fx.Node]) -> dict[torch.fx.Node, str]:

@@ -6,6 +6,7 @@ operation means is a rule of ``operations``; this loop knows none.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +17,9 @@ from torch.fx.node import map_arg
 
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.examples import IGNORED
 from codegen.importing.meeting import name_of
-from codegen.importing.names import assigned_names, is_taken, plain_name
+from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_name
 from codegen.importing.shaping import Shaping
 from codegen.importing.sizes import Sizes
 from codegen.importing.trace import Traced
@@ -26,6 +28,7 @@ from codegen.importing.values import (
     CONDITION,
     LABEL,
     NUMBER,
+    OUTSIDE,
     Dim,
     Dims,
     Refused,
@@ -35,14 +38,15 @@ from codegen.importing.values import (
 from derive.language.errors import Place, QuestionError
 
 GUESSED = "Axis"  # how the axes begin that nobody named
+DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
 # Arguments of operations that say how a result is stored, or its shape, which the trace knows.
 STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
 STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
-IGNORED = -100  # torch's ignore_index where none is passed
 OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
+CUTS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 OTHER_WAY = "write it with operations that are known (docs/torch-code.md lists them)"
 
 
@@ -86,7 +90,7 @@ class Reader(Shaping):
 
     def declare(self, argument: Argument, node: torch.fx.Node) -> None:
         """An argument as an input of the forward, and as the value of its placeholder."""
-        name = self.free_name(argument.name)
+        name = self.free_name(argument.name, argument=True)
         dims: list[Dim] = []
         for axis, size in zip(argument.axes, node.meta["val"].shape, strict=True):
             if axis == "1":
@@ -134,8 +138,9 @@ class Reader(Shaping):
         Raises `QuestionError`, with the user's line, where an operation is not understood.
         """
         waiting = {node for node in after if isinstance(node, torch.fx.Node)}
+        needed = self.traced.needed
         for node in self.traced.nodes:
-            if node.op == "call_function":
+            if node.op == "call_function" and node in needed:
                 try:
                     self.values[node] = self._value_of(node)
                 except QuestionError as error:
@@ -155,6 +160,11 @@ class Reader(Shaping):
         if isinstance(found, (torch.SymInt, torch.SymFloat)):
             return self.sizes.plain(found)
         name = operation_of(node)
+        if name in CUTS:
+            raise Refused(
+                "torch.no_grad() cuts gradients off, and a forward has no such cut",
+                "pass what is constant as an argument of its own",
+            )
         if name in checks:
             return None
         rule = rules.get(name)
@@ -165,19 +175,19 @@ class Reader(Shaping):
         return self._named(node, name, value) if isinstance(value, Value) else value
 
     def _argument(self, of: torch.fx.Node) -> Any:
-        if of not in self.values:
-            raise Refused(
-                "a tensor that is made outside of the function is used",
-                "pass it as an argument, with its axes",
-            )
-        return self.values[of]
+        return self.values.get(of, OUTSIDE)
 
     def _named(self, node: torch.fx.Node, operation: str, value: Value) -> Value:
         from codegen.importing.operations import names
 
+        found = node.meta.get("val")
+        if isinstance(found, torch.Tensor) and not found.is_floating_point():
+            return value  # whole numbers, of which something is picked
         users = [user for user in node.users if isinstance(user.meta.get("val"), torch.Tensor)]
         if node in self.assigned:
             return self.let(self.assigned[node], value)
+        if trees.depth_of(value.tree) > DEEPEST:
+            return self.let(names.get(operation, UNNAMED), value)
         if len(users) > 1 or (users and users[0].all_input_nodes.count(node) > 1):
             return self.let(names.get(operation, UNNAMED), value)
         return value
@@ -225,10 +235,12 @@ class Reader(Shaping):
             )
         self.ignored[name] = number
 
-    def free_name(self, wanted: str) -> str:
+    def free_name(self, wanted: str, argument: bool = False) -> str:
+        """``wanted``, or that and a number; an argument may be called ``cos`` or ``input``."""
+        may_be = argument and (wanted in OF_SYMPY or hasattr(builtins, wanted))
         base, k = self.prefix + plain_name(wanted), 2
         name = base
-        while self._is_taken(name):
+        while self._is_taken(name) and not (may_be and name == wanted):
             name, k = f"{base}{k}", k + 1
         self.sizes.taken.add(name)
         return name
@@ -244,6 +256,7 @@ class Reader(Shaping):
         value = self.as_number(output)
         for i in range(value.rank):
             value = self.single(value, i)
+        value = self._at_home(value)
         cut = [axis for axis in value.axes if axis in self.windows]
         if cut:
             axis, low, high = self.windows[cut[0]]
@@ -259,6 +272,18 @@ class Reader(Shaping):
             value = value.of(trees.tensor(name, value.tree.free))
         self.statements = _needed([*(s for s in self.statements if s != last), last])
         return value
+
+    def _at_home(self, value: Value) -> Value:
+        """Along the user's own axes, where a sibling of one stands for it."""
+        users = {axis for d in self.declared for dim in d.dims for axis in dim}
+        to: dict[str, str] = {}
+        for axis in value.axes:
+            size = self.sizes.of_axis[axis]
+            same = (a for a in self.traced.sizes if a in users and self.sizes.of_axis[a] == size)
+            home = next((a for a in same if a not in {*value.axes, *to.values()}), None)
+            if home and axis not in self.traced.sizes and axis not in self.windows:
+                to[axis] = home
+        return self.moved(value, [tuple(to.get(axis, axis) for axis in dim) for dim in value.dims])
 
     @property
     def inputs(self) -> list[Declared]:
@@ -313,7 +338,10 @@ def _given(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[str,
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return {"x": map_arg(node.args[0], value), "index": map_arg(node.args[1], value)}
-    known = set(inspect.signature(rule).parameters)
+    parameters = inspect.signature(rule).parameters
+    known = set(parameters)
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return {}  # a rule that refuses
     found = {}
     for i, argument in enumerate(schema.arguments):
         name = "x" if argument.name in OPERAND else argument.name

@@ -8,6 +8,7 @@ import sympy
 import torch
 from sympy import Expr, Integer, Symbol
 
+from codegen.importing.trace import FREE_VALUES
 from codegen.importing.values import Dim, Refused
 
 # What a second axis of the same size is called.
@@ -95,6 +96,8 @@ class Sizes:
             return Symbol(self.fixed[int(e)])
         e = _converted(e.xreplace(self.symbols), self.hint).xreplace(self.equal)
         strange = e.atoms(sympy.Function) or e.free_symbols - {Symbol(a) for a in self.of_axis}
+        if any(str(s)[:1] in "uz" and not s.is_Function for s in strange):
+            raise Refused("this depends on the values of a tensor", FREE_VALUES)
         if strange:
             names = ", ".join(sorted(map(str, strange)))
             raise Refused(f"a size with {names} in it", "use sums, products and roots of sizes")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -52,14 +53,21 @@ class Subject:
         names = [a.name for a in arguments if a.name not in self.of_module]
         if isinstance(self.function, torch.nn.Module):
             return WithParameters(self.function, names, own)
-        return Called(self.function, names)
+        return Called(self.function, names if self.parameters is not None else ())
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter] | None:
+        """None of a function that is not Python's: it takes tensors in order."""
+        target = self.function.forward if self.of_module else self.function
+        try:
+            return inspect.signature(target).parameters
+        except (TypeError, ValueError):
+            return None
 
     def check(self, arguments: Sequence[Argument]) -> None:
         """Every tensor that it needs has axes, and no other. Raises `QuestionError`."""
-        target = self.function.forward if self.of_module else self.function
-        try:
-            parameters = inspect.signature(target).parameters
-        except (TypeError, ValueError):
+        parameters = self.parameters
+        if parameters is None:
             return
         named = {n: p for n, p in parameters.items() if p.kind in _BY_NAME}
         takes = ", ".join(named) or "nothing"
@@ -121,6 +129,7 @@ def _offered(module) -> list[str]:
 
 
 def _name_of(asked: object) -> str:
+    asked = asked.func if isinstance(asked, partial) else asked
     name = getattr(asked, "__name__", type(asked).__name__)
     return "function" if name == "<lambda>" else name
 
@@ -140,13 +149,14 @@ def _found(value: object, name: str, path: Path | None = None) -> Subject:
     if not callable(value):
         raise QuestionError(f"{name} is {type(value).__name__}, no function", "name a function")
     value = inspect.unwrap(value) if inspect.isfunction(value) else value
-    target = type(value).forward if isinstance(value, torch.nn.Module) else value
+    owner = type(value) if isinstance(value, torch.nn.Module) else value
+    owner = owner.func if isinstance(owner, partial) else owner
+    target = owner.forward if isinstance(value, torch.nn.Module) else owner
     try:
         file = inspect.getsourcefile(target) or str(path)
         line = inspect.getsourcelines(target)[1]
     except (OSError, TypeError):
         file, line = str(path or "<unknown>"), 0
-    owner = type(value) if isinstance(value, torch.nn.Module) else value
     doc = vars(owner).get("__doc__") if isinstance(owner, type) else owner.__doc__
     return Subject(value, name, Place(file, line), inspect.cleandoc(doc or ""))
 

@@ -7,16 +7,18 @@ modules and the two halves of an autograd Function alike: what is traced is a mo
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
 import torch
 import torch._dynamo.config
 from torch.export import Dim, ExportedProgram
@@ -62,6 +64,18 @@ class Traced:
         ]
 
     @property
+    def needed(self) -> set[torch.fx.Node]:
+        """What the outputs are made of."""
+        found: set[torch.fx.Node] = set()
+        todo = [out for out in self.outputs if isinstance(out, torch.fx.Node)]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += node.all_input_nodes
+        return found
+
+    @property
     def changed(self) -> list[str]:
         """The placeholders that the function writes to in place."""
         specs = self.program.graph_signature.output_specs
@@ -73,6 +87,20 @@ class Traced:
         specs = self.program.graph_signature.input_specs
         known = {**self.program.constants, **self.program.state_dict}
         return {s.arg.name: known.get(s.target) for s in specs if not _is_user(s)}
+
+    @property
+    def guards(self) -> list[tuple[sympy.Basic, Place | None]]:
+        """What the trace relies on of the sizes, and the user's line that asked."""
+        shapes = (n.meta["val"].shape for n in self.placeholders)
+        symbolic = next((d for s in shapes for d in s if isinstance(d, torch.SymInt)), None)
+        if symbolic is None:
+            return []
+        found = ((g.expr, g.sloc.framework_loc) for g in symbolic.node.shape_env.guards)
+        return [(e, self._line(where)) for e, where in found if e.free_symbols]
+
+    def _line(self, where: object) -> Place | None:
+        own = getattr(where, "filename", "") == self.file
+        return Place(self.file, where.lineno or 0) if own else None
 
     def place(self, node: torch.fx.Node) -> Place | None:
         """The user's line that a node came from."""
@@ -152,10 +180,11 @@ def untraceable(error: Exception, file: str) -> QuestionError:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what torch says while it exports."""
+    """Without what torch says while it exports, and what the function prints."""
     log = logging.getLogger("torch")
     before = log.level
-    with warnings.catch_warnings():
+    nowhere = io.StringIO()
+    with warnings.catch_warnings(), redirect_stdout(nowhere), redirect_stderr(nowhere):
         warnings.simplefilter("ignore")
         log.setLevel(logging.CRITICAL)
         try:
@@ -233,13 +262,15 @@ def seen(function: Callable) -> Callable:
 
 
 class Called(torch.nn.Module):
-    """A function as what can be traced; the tensors are passed by these names."""
+    """A function as what can be traced; the tensors are passed by these names, or in order."""
 
     def __init__(self, function: Callable, names: Sequence[str]):
         super().__init__()
         self.function, self.names = seen(function), tuple(names)
 
     def forward(self, *tensors):
+        if not self.names:
+            return self.function(*tensors)
         return self.function(**dict(zip(self.names, tensors, strict=True)))
 
 
@@ -254,4 +285,7 @@ class WithParameters(torch.nn.Module):
     def forward(self, *tensors):
         given = dict(zip(self.names, tensors, strict=False))
         own = dict(zip(self.of_module, tensors[len(self.names) :], strict=True))
+        for name, buffer in self.inner[0].named_buffers():  # which a forward may change
+            again = buffer.clone()
+            own.setdefault(name, again.double() if again.is_floating_point() else again)
         return torch.func.functional_call(self.inner[0], own, (), given)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 from sympy import Expr
@@ -278,6 +278,25 @@ def counts_of(e: Tree) -> Counter[str]:
     if e.kind == "tensor":
         return Counter([e.args[0]])
     return sum((counts_of(a) for a in e.args if isinstance(a, Tree)), Counter())
+
+
+def depth_of(e: Tree) -> int:
+    """How many nodes stand inside of each other."""
+    return 1 + max((depth_of(a) for a in e.args if isinstance(a, Tree)), default=0)
+
+
+def calls_in(e: Tree) -> set[str]:
+    """SymPy's functions that are called in it."""
+    own = {e.args[0]} if e.kind == "call" else set()
+    return own.union(*(calls_in(a) for a in e.args if isinstance(a, Tree)))
+
+
+def with_names(e: Tree, names: Mapping[str, str]) -> Tree:
+    """The same with tensors called otherwise."""
+    if e.kind == "tensor":
+        return replace(e, args=(names.get(e.args[0], e.args[0]),))
+    args = tuple(with_names(a, names) if isinstance(a, Tree) else a for a in e.args)
+    return replace(e, args=args)
 
 
 def tensors_in(e: Tree) -> set[str]:

@@ -19,6 +19,19 @@ class Refused(QuestionError):
     """An operation that has no meaning in the notation, or none that is known."""
 
 
+class Outside:
+    """A tensor that the function did not get as an argument: whatever is asked of it is refused."""
+
+    def __getattr__(self, name: str):
+        raise Refused(
+            "a tensor that is made outside of the function is used",
+            "pass it as an argument, with its axes",
+        )
+
+
+OUTSIDE = Outside()
+
+
 @dataclass(frozen=True)
 class Value:
     """``kind``: a number, a condition, a label (integers that index an axis), or the index of the

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS
 from codegen.importing.reader import ONE_AXIS, Declared, Reader
 from codegen.importing.subjects import Subject
@@ -23,18 +24,26 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a forward's file, and the user's line behind each of its lines."""
+    """The text of a forward's file, the user's line behind each of its lines, and the inputs that
+    are called otherwise there, as they have names of functions that it calls.
+    """
 
     name: str
     text: str
     lines: dict[int, int]
+    names: dict[str, str]
 
 
 def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()) -> Written:
     """The file of what ``reader`` read of ``subject``; inputs in ``kept`` have no gradient."""
     sizes = reader.sizes
-    statements = [(s.name, text(s.tree, sizes.like), s.line) for s in reader.statements]
-    inputs = [(d.name, _declaration(d, kept)) for d in reader.inputs]
+    calls = set().union(*(trees.calls_in(s.tree) for s in reader.statements))
+    names = {d.name: f"{d.name}_" for d in reader.inputs if d.name in calls}
+    found = [(s.name, trees.with_names(s.tree, names), s.line) for s in reader.statements]
+    statements = [(name, text(tree, sizes.like), line) for name, tree, line in found]
+    met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
+    declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
+    inputs = [(names.get(d.name, d.name), _declaration(d, kept)) for d in declared]
     used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
     axes = {a: size for a, size in sizes.of_axis.items() if a in used}
     name = class_name(subject.name)
@@ -54,7 +63,7 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     for own, words, line in statements:
         lines[len(head) + len(body) + 1] = line
         body.append(f"    {own} = {words}")
-    return Written(name, "\n".join([*head, *body]) + "\n", lines)
+    return Written(name, "\n".join([*head, *body]) + "\n", lines, names)
 
 
 def class_name(name: str) -> str:

@@ -9,6 +9,7 @@ from codegen.importing.operations import normalizing as normalizing
 from codegen.importing.operations import picking as picking
 from codegen.importing.operations import pointwise as pointwise
 from codegen.importing.operations import products as products
+from codegen.importing.operations import recurrent as recurrent
 from codegen.importing.operations import reducing as reducing
 from codegen.importing.operations import scattering as scattering
 from codegen.importing.operations import viewing as viewing

@@ -146,7 +146,7 @@ def _trace(r, x):
 
 
 @rule("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli")
-def _random(r):
+def _random(r, **given):
     raise Refused("random numbers", DRAWN_OUTSIDE)
 
 

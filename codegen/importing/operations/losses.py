@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 
 from codegen.importing import trees
+from codegen.importing.examples import IGNORED
 from codegen.importing.operations.picking import hot
 from codegen.importing.operations.pointwise import held, log, log_sigmoid
 from codegen.importing.operations.reducing import log_softmax
@@ -13,7 +14,6 @@ from codegen.importing.trees import ONE, TWO, ZERO, Tree
 from codegen.importing.values import LABEL, Refused, Value
 
 NONE, MEAN, SUM = range(3)  # torch's numbers for the reductions
-IGNORED = -100  # torch's ignore_index where none is passed
 LOWEST_LOG = -100  # torch's binary_cross_entropy holds its logarithms above it
 
 
@@ -264,7 +264,7 @@ def of_labels(r, logprobs: Value, labels: Value, i: int, how) -> Value:
     terms = x.tree if factor is None else trees.product(factor, x.tree)
     losses = trees.minus(trees.total(trees.product(pick, terms), [axis]))
     counted = None
-    if label.kind == LABEL and r.ignoring:
+    if label.kind == LABEL and (r.ignoring or ignored != IGNORED):
         r.ignore(labels, ignored)
         counted = trees.kept(label.tree)
     if smoothing:

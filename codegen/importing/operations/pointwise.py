@@ -239,6 +239,7 @@ def _leaky_relu(r, x, negative_slope=0.01):
 def _prelu(r, x, weight):
     if weight.rank == 1 and x.rank > 1:  # torch puts it along the second dimension
         weight = weight.along((weight.dims[0], *((),) * (x.rank - 2)))
+    x = r.let(r.called(x), r.as_number(x))
     return r.chosen(_compare(">")(r, x, 0), x, r.pointwise(trees.product, weight, x))
 
 

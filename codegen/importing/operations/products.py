@@ -26,6 +26,10 @@ def matmul(r, a: Value, b: Value) -> Value:
 
 @rule("linear", called="u")
 def _linear(r, x, weight, bias=None):
+    return linear(r, x, weight, bias)
+
+
+def linear(r, x: Value, weight: Value, bias: Value | None) -> Value:
     front = BATCH[: x.rank - 1]
     y = r.contracted([front + "k", "jk"], front + "j", [x, weight])
     return y if bias is None else r.sum_like(trees.sum_of, y, bias)

@@ -112,5 +112,5 @@ def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
 
 
 @rule("masked_scatter", "put", "index_copy")
-def _unknown(r):
+def _unknown(r, **given):
     raise Refused("entries are written where values say", "write with torch.where")

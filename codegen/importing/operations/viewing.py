@@ -6,7 +6,7 @@ import sympy
 
 from codegen.importing import trees
 from codegen.importing.operations.table import rule, rules
-from codegen.importing.values import CONDITION, LABEL, NUMBER, Refused, Value
+from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
 
 DRAWN_OUTSIDE = "draw it outside and pass it as an argument, or call .eval() on the module first"
 PARTS_ALIKE = "split into equal parts"
@@ -36,6 +36,8 @@ def _detach(r, x):
 def _to(r, x, other=None):
     """Another format has the same numbers; of whole numbers only what is one already."""
     dtype = r.node.meta["val"].dtype
+    if isinstance(x, Outside):
+        return x
     if dtype.is_floating_point or dtype.is_complex:
         return r.as_number(x) if x.kind in (CONDITION, LABEL) else x
     if x.kind in (CONDITION, LABEL) or x.kind != NUMBER:
@@ -231,5 +233,5 @@ def _cat(r, tensors, dim=0):
 
 
 @rule("roll", "flip", "rot90", "unfold")
-def _moved_along(r, x):
+def _moved_along(r, **given):
     raise Refused("entries are moved along an axis", "write it with products of one-hots")
