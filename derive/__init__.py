@@ -41,10 +41,14 @@ PUBLIC = {
     "UndecidedError": "language.errors",
     "UnprovedError": "language.errors",
 }
-__all__ = list(PUBLIC)
+# What is about torch code stands in codegen, which derive never imports: by name, when asked for.
+OF_TORCH = {"assert_gradient": "codegen.importing.checking"}
+__all__ = [*PUBLIC, *OF_TORCH]
 
 
 def __getattr__(name: str):
+    if name in OF_TORCH:
+        return getattr(import_module(OF_TORCH[name]), name)
     if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"derive.{PUBLIC[name]}"), name)
@@ -52,4 +56,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *PUBLIC])
+    return sorted([*globals(), *PUBLIC, *OF_TORCH])
