@@ -41,19 +41,18 @@ PUBLIC = {
     "UndecidedError": "language.errors",
     "UnprovedError": "language.errors",
 }
-# What is about torch code stands in codegen, which derive never imports: by name, when asked for.
-OF_TORCH = {"assert_gradient": "codegen.importing.checking"}
-__all__ = [*PUBLIC, *OF_TORCH]
+# What needs torch, and so stands in codegen: a door alone, which no room of derive goes through.
+BESIDE = {"from_torch": "codegen.importing", "assert_gradient": "codegen.importing"}
+__all__ = [*PUBLIC, *BESIDE]
 
 
 def __getattr__(name: str):
-    if name in OF_TORCH:
-        return getattr(import_module(OF_TORCH[name]), name)
-    if name not in PUBLIC:
+    if name not in PUBLIC and name not in BESIDE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"derive.{PUBLIC[name]}"), name)
+    module = BESIDE.get(name) or f"derive.{PUBLIC[name]}"
+    value = globals()[name] = getattr(import_module(module), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *PUBLIC, *OF_TORCH])
+    return sorted([*globals(), *PUBLIC, *BESIDE])

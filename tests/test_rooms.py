@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+import derive
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -18,7 +21,7 @@ ROOMS = (
     *("chain", "values", "closing", "proving", "found", "presentation", "reading"),
     *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
 )
-NAMED = re.compile(r"derive(\.\w+)+")  # a module of ours in a string
+NAMED = re.compile(r"(derive|codegen)(\.\w+)+")  # a module of ours in a string
 DOOR = ("derive", "derive.__main__")  # what is public, by name: it may know every room
 # Libraries of which only some rooms know.
 TORCH = {"torch", "codegen", "generated"}
@@ -100,9 +103,20 @@ def test_a_room_says_what_comes_in_and_what_goes_out(room):
     assert "\nIn: " in words and "Out: " in words
 
 
+def _imported_with(module: str) -> set[str]:
+    """What a fresh Python has imported after it imported a module."""
+    code = f"import sys, derive, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {*found.stdout.split()}
+
+
 @pytest.mark.parametrize("file", files("derive"), ids=module_of)
 def test_derive_imports_neither_codegen_nor_torch(file):
+    """The door hands out what codegen makes of torch code, which it looks up when it is asked."""
     found = {arrow.of.split(".")[0] for arrow in arrows(file)}
+    if module_of(file) == "derive":
+        found -= {of.split(".")[0] for of in derive.BESIDE.values()}
+        assert not {"torch", "codegen"} & {*_imported_with("derive.language.nodes")}
     shown = SHOWN.get(room_of(module_of(file)), set())
     assert not found & ({*TORCH, "jinja2", "rich"} - shown)
 

@@ -1,8 +1,8 @@
 """What the user says of the arguments: axes and, where wanted, sizes.
 
-``x: N C, labels: N int, w: C given`` names the axes of three tensors; a whole number is a fixed size.
-After the axes may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask), ``given`` (no
-gradient). Without it that is found by running the function.
+``x: N C, labels: N int, w: C given`` names the axes of three tensors; a whole number is a fixed
+size. After the axes may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask),
+``given`` (no gradient). Without it that is found by running the function.
 """
 
 from __future__ import annotations

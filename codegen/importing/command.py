@@ -15,12 +15,12 @@ from derive.running.writing import refuse, write_all
 REMEDY = "name another folder with --out"
 EPILOG = """\
 examples:
-  import my_loss.py:focal_loss --axes "logits: N C, target: N C"
+  import my_loss.py:focal_loss --axes "x: N C, target: N C"
   import train.py:net --axes "x: B T C" --sizes "B: 2, T: 8" --out forwards
-  import my_loss.py:focal_loss --axes "logits: N C, target: N C" --emit
-axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
-size; after them may stand int (labels), bool (a mask) or given (no gradient). Parameters of a module
-need none.
+  import my_loss.py:focal_loss --axes "x: N C, target: N C" --emit
+axes: a name for each dimension, the same for dimensions of the same size; a whole number is a
+fixed size; after them may stand int (labels), bool (a mask) or given (no gradient). Parameters of
+a module need none.
 exit status: 0 written; 1 unproved (--emit); 2 not understood, or not to be said in the notation
 """
 

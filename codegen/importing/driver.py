@@ -31,7 +31,7 @@ from codegen.importing.text import text
 from codegen.importing.trace import Traced, trace
 from codegen.importing.values import Value
 from codegen.importing.writing import Written, class_name, written
-from derive.language.errors import NotationError, Place, QuestionError
+from derive.language.errors import LONGEST, NotationError, Place, QuestionError
 from derive.notation.completeness import generated_names
 from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
@@ -184,7 +184,7 @@ def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
             raise QuestionError(f"another branch is taken at {at}", ONE_BRANCH, place)
 
 
-def _short(words: str, most: int = 60) -> str:
+def _short(words: str, most: int = LONGEST) -> str:
     return words if len(words) <= most else f"{words[:most]}..."
 
 

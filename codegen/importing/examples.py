@@ -26,7 +26,7 @@ LIKELY_LABEL = re.compile(r"label|target|ids|idx|index|^y$|token|class", re.I)
 LIKELY_MASK = re.compile(r"mask|pad|keep|valid|cond", re.I)
 MOST_RUNS = 400  # of a function, for sizes that it takes
 MOST_MASKS = 6  # arguments of which each is tried as a mask
-MULTIPLES = (2, 3, 4)
+MULTIPLES = (2, 3, 4)  # of another size, that a size is tried to be
 IGNORED = -100  # torch's ignore_index where none is passed
 
 Size = Callable[[Mapping[str, int]], int]
@@ -122,7 +122,7 @@ def example_of(
         raise QuestionError(
             f"--sizes: there is no axis {unknown[0]}", f"there are {' '.join(axes)}"
         )
-    usual = dict(zip(axes, itertools.chain(FIRST, itertools.count(FIRST[-1] + 8, 8)), strict=False))
+    usual = dict(zip(axes, itertools.chain(FIRST, itertools.count(FIRST[-1] + 1)), strict=False))
     fixed = {
         a: n for arg in arguments for a, n in zip(arg.axes, _shape(subject, arg), strict=False)
     }

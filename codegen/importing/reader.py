@@ -7,16 +7,15 @@ operation means is a rule of ``operations``; this loop knows none.
 from __future__ import annotations
 
 import builtins
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.fx.node import map_arg
 
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
 from codegen.importing.meeting import name_of
 from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_name
@@ -29,11 +28,12 @@ from codegen.importing.values import (
     LABEL,
     NUMBER,
     OUTSIDE,
+    Declared,
     Dim,
-    Dims,
     Refused,
     Statement,
     Value,
+    needed_of,
 )
 from derive.language.errors import Place, QuestionError
 
@@ -42,22 +42,7 @@ DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
-# Arguments of operations that say how a result is stored, or its shape, which the trace knows.
-STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
-STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
-OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
 CUTS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
-OTHER_WAY = "write it with operations that are known (docs/torch-code.md lists them)"
-
-
-@dataclass(frozen=True)
-class Declared:
-    """An input of the forward; ``ignored`` is the label that picks nothing, where there is one."""
-
-    name: str
-    dims: Dims
-    kind: str
-    ignored: int | None = None
 
 
 class Reader(Shaping):
@@ -171,7 +156,7 @@ class Reader(Shaping):
         if rule is None:
             raise Refused(f"the operation {name} is not known", OTHER_WAY)
         self.node = node
-        value = rule(self, **_given(node, rule, self._argument))
+        value = rule(self, **given_to(node, rule, self._argument))
         return self._named(node, name, value) if isinstance(value, Value) else value
 
     def _argument(self, of: torch.fx.Node) -> Any:
@@ -270,7 +255,7 @@ class Reader(Shaping):
             name = self.free_name(name if value.axes else "loss")
             last = Statement(name, value.tree, value.dims)
             value = value.of(trees.tensor(name, value.tree.free))
-        self.statements = _needed([*(s for s in self.statements if s != last), last])
+        self.statements = needed_of([*(s for s in self.statements if s != last), last])
         return value
 
     def _at_home(self, value: Value) -> Value:
@@ -308,57 +293,5 @@ class Reader(Shaping):
         return declared.kind
 
     def _only_compared(self, name: str) -> bool:
-        found = [_met(s.tree, name) for s in self.statements]
+        found = [trees.met_in(s.tree, name) for s in self.statements]
         return any(c for c, _ in found) and not any(v for _, v in found)
-
-
-def _needed(statements: list[Statement]) -> list[Statement]:
-    """Those that the last one is made of."""
-    wanted, found = {statements[-1].name}, []
-    for statement in reversed(statements):
-        if statement.name in wanted:
-            found.append(statement)
-            wanted |= trees.tensors_in(statement.tree)
-    return found[::-1]
-
-
-def operation_of(node: torch.fx.Node) -> str:
-    """``aten.add.Tensor`` is add; Python's own functions have their names."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None:
-        return node.target.__name__
-    space, _, name = schema.name.partition("::")
-    return name if space == "aten" else schema.name
-
-
-def _given(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[str, Any]:
-    """The arguments of an operation by their names, those left out with their defaults, as far as
-    the rule takes them. Raises `Refused` for one that it does not know, unless it has its default.
-    """
-    schema = getattr(node.target, "_schema", None)
-    if schema is None:
-        return {"x": map_arg(node.args[0], value), "index": map_arg(node.args[1], value)}
-    parameters = inspect.signature(rule).parameters
-    known = set(parameters)
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        return {}  # a rule that refuses
-    found = {}
-    for i, argument in enumerate(schema.arguments):
-        name = "x" if argument.name in OPERAND else argument.name
-        default = argument.default_value if argument.has_default_value() else None
-        given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name, default)
-        if name in known:
-            found[name] = map_arg(given, value)
-        elif given != default and name not in STORAGE:
-            what = operation_of(node)
-            raise Refused(f"{name}={given} of {what} is not understood", OTHER_WAY)
-    return found
-
-
-def _met(tree: Tree, name: str, inside: bool = False) -> tuple[bool, bool]:
-    """Whether a tensor is met in conditions, and elsewhere."""
-    if tree.kind == "tensor":
-        return tree.args[0] == name and inside, tree.args[0] == name and not inside
-    inside = inside or tree.kind == "compared"
-    found = [_met(a, name, inside) for a in tree.args if isinstance(a, Tree)]
-    return any(c for c, _ in found), any(v for _, v in found)

@@ -18,9 +18,9 @@ WINDOW_REMEDY = "slice the tensors that belong together alike"
 
 
 class Shaping(Meeting):
-    """``splits`` are the axes into which an axis was split, by the axis and the first of their sizes:
-    what is split twice alike has the same axes. ``windows`` are axes that run along all of another
-    one, and count between two of its entries alone: (that axis, first, one past the last).
+    """``splits`` are the axes into which an axis was split, by the axis and the first of their
+    sizes: what is split twice alike has the same axes. ``windows`` are axes that run along all of
+    another one, and count between two of its entries alone: (that axis, first, one past the last).
     """
 
     def __init__(self, sizes: Sizes):
@@ -43,7 +43,7 @@ class Shaping(Meeting):
         if not set(dim) & v.tree.free:
             return v.with_dim(i, (flat,))
         if v.kind == LABEL:
-            raise Refused(f"labels along {words(dim)} as one axis", "view logits and labels alike")
+            raise Refused(f"labels along {words(dim)} as one axis", "view scores and labels alike")
         tree = trees.flatten(trees.broadcast(v.tree, dim), dim, flat)
         return v.with_dim(i, (flat,)).of(tree)
 

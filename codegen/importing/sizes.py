@@ -13,8 +13,18 @@ from codegen.importing.values import Dim, Refused
 
 # What a second axis of the same size is called.
 SIBLINGS = {
-    "N": "M", "B": "A", "T": "S", "Q": "K", "C": "D", "D": "E", "E": "F", "K": "L",
-    "H": "G", "V": "U", "S": "R", "M": "L",
+    "N": "M",
+    "B": "A",
+    "T": "S",
+    "Q": "K",
+    "C": "D",
+    "D": "E",
+    "E": "F",
+    "K": "L",
+    "H": "G",
+    "V": "U",
+    "S": "R",
+    "M": "L",
 }
 NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
 PART, GROUP = "P", "G"  # what an axis of a size that no argument has is called

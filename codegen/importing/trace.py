@@ -1,8 +1,8 @@
 """A function becomes a flat graph of ATen operations, whose sizes are symbols.
 
-``torch.export``, and where something works in place its *empty* table of decompositions: that becomes
-functional, and composite operations stay whole, so that what is read are the words of the user. Of functions,
-modules and the two halves of an autograd Function alike: what is traced is a module.
+``torch.export``, and where something works in place its *empty* table of decompositions: that
+becomes functional, and composite operations stay whole, so that what is read are the user's words.
+Of functions, modules and the two halves of an autograd Function alike: a module is traced.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Traced:
 
     @property
     def constants(self) -> dict[str, torch.Tensor | None]:
-        """Tensors that the function did not get as arguments, by the names of their placeholders."""
+        """Tensors that are no arguments, by the names of their placeholders."""
         specs = self.program.graph_signature.input_specs
         known = {**self.program.constants, **self.program.state_dict}
         return {s.arg.name: known.get(s.target) for s in specs if not _is_user(s)}
@@ -129,8 +129,8 @@ def trace(
     sizes: Mapping[str, int],
     file: str,
 ) -> Traced:
-    """The graph of ``module`` called with ``examples``, one for each of the arguments and then those
-    that are open in all their dimensions.
+    """The graph of ``module`` called with ``examples``, one for each of the arguments and then
+    those that are open in all their dimensions.
 
     Raises `QuestionError`, with the user's line, where it cannot be traced.
     """

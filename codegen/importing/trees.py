@@ -1,8 +1,10 @@
 """Expressions of the notation as a person would type them: small trees that know their axes.
 
-SymPy would reorder the terms of a sum and multiply out what stands in brackets. These trees keep what
-the user's code says, so that the file that is written reads like it (``text.py``); as mathematics
-they become the nodes of ``derive.language`` (``nodes.py``). Axes are names here.
+SymPy would reorder the terms of a sum and multiply out what stands in brackets. These trees keep
+what the user's code says, so that the file that is written reads like it (``text.py``); as
+mathematics they become the nodes of ``derive.language`` (``nodes.py``). Axes are names here.
+
+Long: the words of one language, each of a few lines.
 
     >>> x = tensor("x", ["N", "C"])
     >>> mean = quotient(total(x, ["C"]), number("C"))
@@ -28,7 +30,7 @@ RESHAPINGS = ("flatten", "unflatten")  # (operand, axes, the axes that they beco
 
 @dataclass(frozen=True)
 class Tree:
-    """``kind`` says what ``args`` are: trees, names, axes; ``free`` are the axes it varies along."""
+    """``kind`` says what ``args`` are: trees, names, axes; along ``free`` it varies."""
 
     kind: str
     args: tuple
@@ -322,3 +324,12 @@ def _renamed_inside(e: Tree, to: Mapping[str, str]) -> Tree:
 
 def _rename_node(e: Tree, to: Mapping[str, str]) -> Tree:
     return Tree("rename", (e, tuple(sorted(to.items()))), frozenset(to.get(a, a) for a in e.free))
+
+
+def met_in(tree: Tree, name: str, inside: bool = False) -> tuple[bool, bool]:
+    """Whether a tensor is met in conditions, and elsewhere."""
+    if tree.kind == "tensor":
+        return tree.args[0] == name and inside, tree.args[0] == name and not inside
+    inside = inside or tree.kind == "compared"
+    found = [met_in(a, name, inside) for a in tree.args if isinstance(a, Tree)]
+    return any(c for c, _ in found), any(v for _, v in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codegen.importing.trees import Tree
+from codegen.importing.trees import Tree, tensors_in
 from derive.language.errors import QuestionError
 
 # () has size 1; ("N",) is an axis; ("B", "T") are two, flattened but not yet said so.
@@ -72,3 +72,23 @@ class Statement:
     tree: Tree
     dims: Dims
     line: int = 0
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An input of the forward; ``ignored`` is the label that picks nothing, where there is one."""
+
+    name: str
+    dims: Dims
+    kind: str
+    ignored: int | None = None
+
+
+def needed_of(statements: list[Statement]) -> list[Statement]:
+    """Those that the last one is made of."""
+    wanted, found = {statements[-1].name}, []
+    for statement in reversed(statements):
+        if statement.name in wanted:
+            found.append(statement)
+            wanted |= tensors_in(statement.tree)
+    return found[::-1]

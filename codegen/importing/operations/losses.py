@@ -14,6 +14,7 @@ from codegen.importing.trees import ONE, TWO, ZERO, Tree
 from codegen.importing.values import LABEL, Refused, Value
 
 NONE, MEAN, SUM = range(3)  # torch's numbers for the reductions
+TINY = sympy.Rational(1, 10**12)  # that torch's cosine_embedding_loss adds
 LOWEST_LOG = -100  # torch's binary_cross_entropy holds its logarithms above it
 
 
@@ -38,8 +39,9 @@ rule("mse_loss")(of_difference(trees.square))
 rule("l1_loss")(of_difference(lambda d: trees.call("Abs", d)))
 
 
-def _bent(r, x, target, reduction, quadratic, linear, edge) -> Value:
+def _bent(r, x, target, reduction, shape) -> Value:
     """Quadratic near 0 and linear beyond an edge."""
+    quadratic, linear, edge = shape
     diff = r.let("diff", r.sum_like(trees.difference, x, target))
     size = r.let("distance", r.pointwise(lambda d: trees.call("Abs", d), diff))
 
@@ -129,7 +131,8 @@ def _kl_div(r, x, target, reduction=MEAN, log_target=False):
 
 
 @rule("poisson_nll_loss")
-def _poisson(r, x, target, log_input=True, full=False, eps=1e-8, reduction=MEAN):
+def _poisson(r, x, target, log_input, full, eps, reduction):
+    """Long: torch's arguments."""
     if full:
         raise Refused("Stirling's approximation in a Poisson loss", "leave full out")
 
@@ -163,7 +166,7 @@ def _hinge_embedding(r, x, target, margin=1.0, reduction=MEAN):
 @rule("cosine_embedding_loss")
 def _cosine_embedding(r, input1, input2, target, margin=0.0, reduction=MEAN):
     """torch adds 1e-12 to both squared norms."""
-    tiny = trees.number(sympy.Rational(1, 10**12))
+    tiny = trees.number(TINY)
 
     def length(v) -> Value:
         return r.sum_like(trees.sum_of, r.sum(r.pointwise(trees.square, v), -1), Value(tiny))
@@ -185,9 +188,8 @@ def _cosine_embedding(r, input1, input2, target, margin=0.0, reduction=MEAN):
 
 
 @rule("triplet_margin_loss")
-def _triplet(
-    r, anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=MEAN
-):
+def _triplet(r, anchor, positive, negative, margin, p, eps, swap, reduction):
+    """Long: torch's arguments."""
     from codegen.importing.operations.reducing import norm
 
     def distance(other) -> Value:

@@ -41,7 +41,8 @@ def affine(r, y: Value, weight, bias) -> Value:
 
 
 @rule("layer_norm", called="normed")
-def _layer_norm(r, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+def _layer_norm(r, x, normalized_shape, weight, bias, eps, cudnn_enable=True):
+    """Long: torch's arguments."""
     x = r.let("u", r.as_number(x))
     positions = range(x.rank - len(normalized_shape), x.rank)
     return affine(r, normalized(r, x, list(positions), eps), weight, bias)
@@ -57,8 +58,8 @@ def _rms_norm(r, x, normalized_shape, weight=None, eps=None):
 
 @rule("batch_norm", "_native_batch_norm_legit", called="normed")
 def _batch_norm(
-    r, x, weight=None, bias=None, running_mean=None, running_var=None, training=True, eps=1e-5,
-    momentum=0.1, cudnn_enabled=True,
+    r, x, weight=None, bias=None, running_mean=None, running_var=None, training=True, eps=0,
+    momentum=0, cudnn_enabled=True,
 ):  # fmt: skip
     """Long: torch's arguments."""
     across = partial(_across, rank=x.rank)
@@ -80,7 +81,7 @@ def _across(v: Value, rank: int) -> Value:
 
 
 @rule("_native_batch_norm_legit_no_stats", "_native_batch_norm_legit_functional")
-def _batch_norm_again(r, x, weight=None, bias=None, training=True, eps=1e-5, momentum=0.1,
+def _batch_norm_again(r, x, weight=None, bias=None, training=True, eps=0, momentum=0,
                       running_mean=None, running_var=None):  # fmt: skip
     """Long: torch's arguments."""
     y = _batch_norm(r, x, weight, bias, running_mean, running_var, training, eps)
@@ -90,7 +91,7 @@ def _batch_norm_again(r, x, weight=None, bias=None, training=True, eps=1e-5, mom
 @rule("instance_norm", called="normed")
 def _instance_norm(
     r, x, weight=None, bias=None, running_mean=None, running_var=None, use_input_stats=True,
-    eps=1e-5, momentum=0.1, cudnn_enabled=True,
+    eps=0, momentum=0, cudnn_enabled=True,
 ):  # fmt: skip
     """Long: torch's arguments."""
     if not use_input_stats:
@@ -101,7 +102,8 @@ def _instance_norm(
 
 
 @rule("group_norm", called="normed")
-def _group_norm(r, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+def _group_norm(r, x, num_groups, weight, bias, eps, cudnn_enabled=True):
+    """Long: torch's arguments."""
     x = r.single(r.let("u", r.as_number(x)), 1)
     (axis,) = x.dims[1]
     groups, each = r.split(axis, r.sizes.plain(num_groups), {*x.axes})

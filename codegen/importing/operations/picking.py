@@ -67,12 +67,12 @@ def _index(r, x, indices):
 
 
 def indexed(r, x: Value, indices, at) -> Value:
-    """Entries that indices pick, which broadcast together; positions along an axis are that axis."""
+    """Entries that indices pick, which broadcast together; positions along an axis are it."""
     for i in at:
         x = r.single(x, i)
     values, dims = r.aligned(*(indices[i] for i in at))
     rows = {v.tree.args[0] for v in values if v.tree.kind == "position"}
-    for v, i in zip(values, at, strict=True):
+    for i in at:
         if set(x.dims[i]) & ({a for d in dims for a in d} - rows):
             x = apart(r, x, i, {a for d in dims for a in d})
     tree, whole = x.tree, x

@@ -7,7 +7,7 @@ from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused, Value
 
 BATCH = "uvwxyz"  # letters of the dimensions in front
-ELLIPSIS = "..."
+ELLIPSIS, GREEK = "...", "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6"
 
 
 @rule("matmul", "mm", "bmm", "dot", "mv", "vdot", "inner", called="product")
@@ -44,6 +44,7 @@ def _bilinear(r, input1, input2, weight, bias=None):
 
 @rule("addmm", "baddbmm", "addbmm", called="u")
 def _addmm(r, x, mat1=None, mat2=None, batch1=None, batch2=None, beta=1, alpha=1):
+    """Long: torch's arguments, of all of its names."""
     whole = matmul(r, mat1 if batch1 is None else batch1, mat2 if batch2 is None else batch2)
     first = x if beta == 1 else r.pointwise(trees.product, beta, x)
     whole = whole if alpha == 1 else r.pointwise(trees.product, alpha, whole)
@@ -73,7 +74,7 @@ def _without_ellipsis(inputs, output, tensors):
     """The dimensions that the dots stand for get letters that nobody types."""
     ranks = [v.rank - len(s.replace(ELLIPSIS, "")) for s, v in zip(inputs, tensors, strict=True)]
     most = max(n for n, spec in zip(ranks, inputs, strict=True) if ELLIPSIS in spec)
-    front = "".join(chr(ord("α") + i) for i in range(most))
+    front = GREEK[:most]
     full = [
         spec.replace(ELLIPSIS, front[most - n :] if n else "")
         for spec, n in zip(inputs, ranks, strict=True)
@@ -82,7 +83,7 @@ def _without_ellipsis(inputs, output, tensors):
 
 
 @rule("cosine_similarity", called="similarity")
-def _cosine_similarity(r, x1, x2, dim=1, eps=1e-8):
+def _cosine_similarity(r, x1, x2, dim, eps):
     """The norms are held above eps each, as torch does."""
     from codegen.importing.operations.reducing import norm
 
@@ -97,7 +98,7 @@ def _cosine_similarity(r, x1, x2, dim=1, eps=1e-8):
 
 
 @rule("pairwise_distance", called="distance")
-def _pairwise_distance(r, x1, x2, p=2, eps=1e-6, keepdim=False):
+def _pairwise_distance(r, x1, x2, p, eps, keepdim):
     from codegen.importing.operations.reducing import norm
 
     diff = r.sum_like(trees.difference, x1, x2)

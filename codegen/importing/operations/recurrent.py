@@ -11,7 +11,7 @@ from codegen.importing.operations.table import rule
 from codegen.importing.trees import ONE
 
 TANH = partial(trees.call, "tanh")
-GATES_OF_GRU, GATES_OF_LSTM = 3, 4
+GATES_OF_GRU, GATES_OF_LSTM = 3, 4  # blocks of rows of a weight
 
 
 def blocks(r, u, count: int, name: str) -> list:
@@ -28,19 +28,24 @@ def both(r, input, hx, weights):
 
 @rule("rnn_tanh_cell", called="h")
 def _tanh_cell(r, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Long: torch\'s arguments."""
     u, v = both(r, x, hx, (w_ih, w_hh, b_ih, b_hh))
     return r.pointwise(TANH, r.sum_like(trees.sum_of, u, v))
 
 
 @rule("rnn_relu_cell", called="h")
 def _relu_cell(r, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Long: torch\'s arguments."""
     u, v = both(r, x, hx, (w_ih, w_hh, b_ih, b_hh))
     return r.pointwise(relu, r.let("u", r.sum_like(trees.sum_of, u, v)))
 
 
 @rule("gru_cell", called="h")
 def _gru_cell(r, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """torch's: the reset gate stands before the bias of the state."""
+    """torch's: the reset gate stands before the bias of the state.
+
+    Long: torch's arguments.
+    """
     u, v = both(r, x, hx, (w_ih, w_hh, b_ih, b_hh))
     of_input, of_state = (
         blocks(r, w, GATES_OF_GRU, n) for w, n in ((u, "from_input"), (v, "from_state"))
@@ -57,6 +62,7 @@ def _gru_cell(r, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 @rule("lstm_cell", called="h")
 def _lstm_cell(r, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Long: torch\'s arguments."""
     h, c = hx
     u, v = both(r, x, h, (w_ih, w_hh, b_ih, b_hh))
     parts = blocks(r, r.sum_like(trees.sum_of, u, v), GATES_OF_LSTM, "gates")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codegen.importing import trees
-from codegen.importing.operations.pointwise import exp, larger, log, operation, smaller, sqrt
-from codegen.importing.operations.table import rule
+from codegen.importing.operations.pointwise import exp, larger, log, smaller, sqrt
+from codegen.importing.operations.table import operation, rule
 from codegen.importing.trees import ZERO
 from codegen.importing.values import ARGMAX, LABEL, Refused, Value
 

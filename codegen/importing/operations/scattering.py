@@ -23,6 +23,7 @@ def _scatter_add(r, x, dim, index, src):
 
 @rule("scatter")
 def _scatter(r, x, dim, index, src=None, value=None, reduce=None):
+    """Long: torch's arguments, of all of its overloads."""
     return scattered(r, x, dim, index, value if src is None else src, reduce == "add")
 
 
@@ -103,6 +104,7 @@ def _select_scatter(r, x, src, dim, index):
 
 @rule("slice_scatter")
 def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
+    """Long: torch's arguments."""
     size = r.sizes.of(x.dims[dim % x.rank])
     low = 0 if start is None else r.sizes.hint(r.sizes.plain(start))
     high = r.sizes.hint(size if end is None else r.sizes.plain(end))

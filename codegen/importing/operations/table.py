@@ -34,3 +34,8 @@ def rule(*operations: str, called: str = "") -> Callable[[Rule], Rule]:
         return function
 
     return kept
+
+
+def operation(r) -> str:
+    """Which operation is read."""
+    return r.node.target._schema.name.rpartition("::")[2]

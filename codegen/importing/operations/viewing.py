@@ -63,6 +63,10 @@ def _dropout(r, x, p, train):
 
 @rule("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")
 def _view(r, x, size=None, shape=None, other=None, start_dim=0, end_dim=-1, dim=0, sizes=None):
+    """The trace knows the shape.
+
+    Long: torch's arguments, of all of these operations.
+    """
     return r.reshaped(x, shape_of(r))
 
 
@@ -224,8 +228,6 @@ def _cat(r, tensors, dim=0):
     values = [r.single(v, i) for v in values]
     if any(axis in r.windows for v in values for axis in v.dims[i]):
         raise Refused("slices are put side by side", PARTS_ALIKE)
-    _, dims = r.aligned(*values)
-    (axis,) = dims[i]
     whole = laid_together(r, [unsqueezed(v, i) for v in values], i)
     count, rest = whole.dims[i][0], whole.dims[i + 1][0]
     joined = whole.along((*whole.dims[:i], (count, rest), *whole.dims[i + 2 :]))

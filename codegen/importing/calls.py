@@ -1,0 +1,51 @@
+"""A node of the graph as a call: which operation, with which arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.fx.node import map_arg
+
+from codegen.importing.values import Refused
+
+# Arguments of operations that say how a result is stored, or its shape, which the trace knows.
+STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
+STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
+OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
+OTHER_WAY = "write it with operations that are known (docs/torch-code.md lists them)"
+
+
+def operation_of(node: torch.fx.Node) -> str:
+    """``aten.add.Tensor`` is add; Python's own functions have their names."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return node.target.__name__
+    space, _, name = schema.name.partition("::")
+    return name if space == "aten" else schema.name
+
+
+def given_to(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[str, Any]:
+    """The arguments of an operation by their names, those left out with their defaults, as far as
+    the rule takes them. Raises `Refused` for one that it does not know, unless it has its default.
+    """
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return {"x": map_arg(node.args[0], value), "index": map_arg(node.args[1], value)}
+    parameters = inspect.signature(rule).parameters
+    known = set(parameters)
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return {}  # a rule that refuses
+    found = {}
+    for i, argument in enumerate(schema.arguments):
+        name = "x" if argument.name in OPERAND else argument.name
+        default = argument.default_value if argument.has_default_value() else None
+        given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name, default)
+        if name in known:
+            found[name] = map_arg(given, value)
+        elif given != default and name not in STORAGE:
+            what = operation_of(node)
+            raise Refused(f"{name}={given} of {what} is not understood", OTHER_WAY)
+    return found
