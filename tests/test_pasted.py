@@ -222,8 +222,8 @@ def test_wrong_ones_stay_wrong(name):
 
 
 LOOPS = {
-    "a recurrence": "dx = torch.zeros_like(x)\nfor i in range(N):\n  dx[i] = x[i]*dy[i]\n  dx += dy",
-    "read what another round wrote": "s = 0.0\nfor i in range(N):\n  s += x[i].sum()\n  t = s*2\ndx = dy*s",
+    "a recurrence": "dx = torch.zeros_like(x)\nfor i in range(N):\n  dx[i] = x[i]\n  dx += dy",
+    "read what was written": "s = 0.0\nfor i in range(N):\n  s += x[i].sum()\n  t = s*2\ndx = s",
     "the last round": "for i in range(N):\n  a = dy[i]\ndx = dy*a",
     "each over the last": "dgain = torch.zeros_like(gain)\nfor i in range(N):\n  dgain[:] = dy[i]",
     "doubled": "dgain = torch.zeros_like(gain)\nfor i in range(N):\n  dgain += dy[i]\n  dgain *= 2",

@@ -1,8 +1,6 @@
-"""``torch.autograd.Function``s in the idioms of repositories. All of them are right; ``test_torch_functions.py``
-breaks them.
+"""Autograd Functions in the idioms of repositories. All of them are right;
+``test_torch_functions.py`` breaks them.
 """
-
-# ruff: noqa: E741
 
 import math
 
@@ -197,7 +195,7 @@ class CrossEntropy(Function):
 class SmoothedCrossEntropy(Function):
     @staticmethod
     def forward(ctx, logits, labels, smoothing=0.1):
-        n, c = logits.shape
+        _, c = logits.shape
         p = logits.softmax(-1)
         onehot = F.one_hot(labels, num_classes=c).to(p.dtype)
         q = onehot * (1 - smoothing) + smoothing / c
@@ -280,7 +278,7 @@ class ReLU(Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x.clamp(min=0) if False else torch.relu(x)
+        return torch.relu(x)
 
     @staticmethod
     def backward(ctx, g):
@@ -520,7 +518,7 @@ class Huber(Function):
     @staticmethod
     def backward(ctx, g):
         (r,) = ctx.saved_tensors
-        gr = g * r.clamp(-ctx.delta, ctx.delta) / r.numel()
+        gr = g * torch.where(r.abs() <= ctx.delta, r, ctx.delta * r.sign()) / r.numel()
         return gr, -gr, None
 
 

@@ -1,4 +1,4 @@
-"""``gradform check FILE.py:MyFunction --axes ...``: is a backward the gradient of its own forward?"""
+"""``gradform check FILE.py:MyFunction --axes ...``: is a backward the gradient of its forward?"""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import sys
 from collections.abc import Sequence
 
 from derive.language.errors import QuestionError
-from derive.running.command import add_limit, guarded
+from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
 from derive.running.progress import told
 
-NOT_UNDERSTOOD = 2
 AXES = "--axes"
 EPILOG = """\
 examples:
-  check my_ops.py:LayerNorm --axes "x: N C, weight: C, bias: C"
+  check my_ops.py:MyFunction --axes "x: N C, weight: C, bias: C"
   check my_ops.py:Fused --axes "x: N C" --like reference
 axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
 size; after them may stand int (labels), bool (a mask) or given (no gradient).
@@ -46,8 +45,8 @@ def check_function_command(arguments: Sequence[str], program: str) -> int:
         "--like",
         default="",
         metavar="FUNCTION",
-        help="a torch function of the same file with the same values: its derivative is compared in "
-        "numbers, for what cannot be traced",
+        help="a torch function of the same file with the same values: its derivative is compared "
+        "in numbers, for what cannot be traced",
     )
     parser.add_argument("--json", action="store_true", help="the answer for programs")
     add_limit(parser, "to check each gradient")

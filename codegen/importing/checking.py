@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sympy import Integer
 
 from codegen.importing.asked import arguments_of, sizes_of
-from codegen.importing.claims import Backward, Raises, Said, backward_of, of_tensor
+from codegen.importing.claims import Backward, Raises, Said, backward_of
 from codegen.importing.functions import FunctionSubject, computed_on, function_of, reference_of
 from codegen.importing.numeric import InNumbers, check_reading, in_numbers, straight_through
 from derive.chain.chain import adjoint_of
@@ -115,8 +115,6 @@ def check_function(
     tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
     file where it is a name: then nothing is traced, and its derivative is compared in numbers.
     Raises `QuestionError` for what is not understood.
-
-    Long: all but two may be left out.
     """
     subject = function_of(asked)
     progress("tracing")
@@ -167,7 +165,7 @@ def _straight(backward: Backward, subject: FunctionSubject, verdicts: Sequence[V
 
 def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
     definition = backward.definition
-    of = of_tensor(definition, said.name)
+    of = next(t for t in definition.inputs if t.name == said.name)
     source = linecache.getline(subject.file, said.line).strip() or NOTHING
     claim = Claim(of, said.line, source, said.expression, said.expression)
     if said.problem:

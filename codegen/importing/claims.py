@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 
-import sympy
 import torch
-from sympy import Expr, Integer
+from sympy import Expr
 
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.driver import _read_back
 from codegen.importing.examples import Example, drawn, example_of
+from codegen.importing.expressed import Expressed
 from codegen.importing.functions import BACKWARD, Both, FunctionSubject, Seen
-from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
-from codegen.importing.values import Dims, Refused, Statement, Value
+from codegen.importing.values import Dims, Statement, Value
 from codegen.importing.writing import class_name, written
-from derive.chain.chain import adjoint_of
 from derive.language.errors import QuestionError
-from derive.language.symbols import Axis, Tensor
 from derive.notation.completeness import generated_names
 from derive.notation.definition import Definition
 
@@ -175,7 +170,7 @@ class _Backward:
         given = frozenset(d.name for d in inputs if d.kind == GIVEN)
         definition = _read_back(written(reader, self.subject, given), self.subject).definition
         several = len(ys) > 1
-        mapped = _Mapped(reader, definition, [*made, *behind], times_upstream=several)
+        mapped = Expressed(reader, definition, [*made, *behind], times_upstream=several)
         said = tuple(self._said(reader, mapped, traced, grads, noted))
         between = self._between(traced, reader, kept, noted, ys)
         return Backward(
@@ -189,7 +184,6 @@ class _Backward:
         names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=False)}
         shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
         given = [*noted.gradients, *[False] * len(self.inputs_of)]
-        few = len(noted.gradients) < len(self.inputs_of)
         for i, p in enumerate(self.inputs_of):
             node = next(found) if given[i] else None
             declared = names.get(p.name)
@@ -199,7 +193,7 @@ class _Backward:
                 yield Said(declared.name, None, argument=p.name)
                 continue
             line = traced.place(node).line if traced.place(node) else 0
-            problem = _too_few(len(noted.gradients), len(self.inputs_of)) * few or _misshapen(
+            problem = self._too_few(noted) or _misshapen(
                 shapes[p.name], noted.shapes[i], declared.name
             )
             if problem:
@@ -211,6 +205,13 @@ class _Backward:
                 declared.name, mapped.gradient(tree), line, "", p.name, mapped.typed_in(tree),
                 partial(mapped.with_numbers, tree),
             )  # fmt: skip
+
+    def _too_few(self, noted: Seen) -> str:
+        """Why torch refuses all gradients."""
+        returned, taken = len(noted.gradients), len(self.inputs_of)
+        if returned >= taken:
+            return ""
+        return f"of the {taken} arguments of forward, backward answers {returned}: torch refuses it"
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
         """What is kept and read, and is neither an input nor an output."""
@@ -245,13 +246,6 @@ def _frames(error: Exception):
     return traceback.extract_tb(error.__traceback__)
 
 
-def _too_few(returned: int, taken: int) -> str:
-    return (
-        f"the backward returns {returned} gradients and the forward takes {taken} arguments: "
-        "torch refuses it"
-    )
-
-
 def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
     """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
     try:
@@ -279,7 +273,8 @@ def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
 
 def _ignores(node: torch.fx.Node) -> bool:
     """Whether an operation leaves out labels of -100 unasked."""
-    return "cross_entropy" in str(node.target) or "nll_loss" in str(node.target)
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema) and any(a.name == "ignore_index" for a in schema.arguments)
 
 
 def _single(reader: Reader, value: Value) -> Value:
@@ -300,118 +295,3 @@ def _total(outputs: Sequence[Value], arriving: Sequence[Value]) -> Value:
         term = trees.total(trees.product(up.tree, output.tree), output.axes)
         tree = trees.sum_of(tree, term)
     return Value(tree)
-
-
-class _Mapped:
-    """Trees as expressions over the statements of a definition, with the axes that they need."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        definition: Definition,
-        statements: Sequence[Statement],
-        times_upstream: bool,
-    ):
-        self.reader, self.definition = reader, definition
-        self.axes: dict[str, Axis] = {axis.name: axis for axis in definition.axes}
-        known = [*definition.inputs, *(s.tensor for s in definition.statements)]
-        self.tensors: dict[str, Expr] = {t.name: t for t in known}
-        upstream = adjoint_of(definition.output)
-        self.tensors[upstream.name] = upstream
-        self.numbers: Mapping[Expr, Expr] = {}
-        self.factor = upstream if times_upstream else Integer(1)
-        self.unread = {s.name: s for s in statements if s.name not in self.tensors}
-
-    def gradient(self, tree: trees.Tree) -> Expr:
-        """Of the loss, where that was made of several outputs, for any upstream gradient of it."""
-        return self.factor * self(tree)
-
-    def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:
-        """The decimals that ``tree`` and all that it is made of hold, as they are typed."""
-        found = {typed: e for e in _numbers_in(tree) if (typed := _typed(e))}
-        for name in trees.tensors_in(tree) & {*self.unread}:
-            found |= self.typed_in(self.unread[name].tree)
-        return found
-
-    def with_numbers(self, tree: trees.Tree, others: Mapping[Expr, Expr]) -> Expr:
-        """The gradient with other numbers in the place of some."""
-        again = copy(self)
-        again.numbers = {**others, **{-a: -b for a, b in others.items()}}
-        again.tensors = {n: e for n, e in self.tensors.items() if n not in self.unread}
-        return again.gradient(tree)
-
-    def __call__(self, tree: trees.Tree) -> Expr:
-        tree = _with(tree, self.numbers)
-        for name in sorted(_axes_in(tree) - {*self.axes}):
-            self._add_axis(name)
-        for name in trees.tensors_in(tree):
-            if name not in self.tensors:
-                statement = self.unread[name]
-                self.tensors[name] = self(statement.tree)
-        return mathematics(tree, self.tensors, self.axes)
-
-    def _add_axis(self, name: str) -> None:
-        """An axis that the backward alone has: another one of a size that the forward knows."""
-        size = self.reader.sizes.of_axis[name]
-        for other, own in self.reader.sizes.of_axis.items():
-            if other in self.axes and self.reader.sizes.same(own, size):
-                original = self.definition.size(self.axes[other])
-                axis = Axis(name)
-                place = self.definition.axes.index(original) + 1
-                axes = self.definition.axes
-                self.definition = replace(
-                    self.definition,
-                    axes=(*axes[:place], axis, *axes[place:]),
-                    twins=(*self.definition.twins, (axis, original)),
-                )
-                self.axes[name] = axis
-                return
-        raise Refused(
-            f"the backward has a dimension of size {size}, which no tensor of the forward has",
-            "write it with the dimensions that the forward has",
-        )
-
-
-def _numbers_in(tree: trees.Tree) -> set[Expr]:
-    if tree.kind == "number":
-        return {abs(tree.args[0])} if tree.args[0].is_Rational else set()
-    return {e for a in tree.args if isinstance(a, trees.Tree) for e in _numbers_in(a)}
-
-
-def _with(tree: trees.Tree, numbers: Mapping[Expr, Expr]) -> trees.Tree:
-    """The same with other numbers."""
-    if not numbers:
-        return tree
-    if tree.kind == "number":
-        return trees.number(numbers.get(tree.args[0], tree.args[0]))
-    args = tuple(_with(a, numbers) if isinstance(a, trees.Tree) else a for a in tree.args)
-    return replace(tree, args=args)
-
-
-def _typed(number: Expr) -> str:
-    """A decimal as it is typed; empty for any other number."""
-    text = repr(float(number))
-    plain = f"{Decimal(text):f}"
-    return plain if "." in plain and sympy.Rational(text) == number else ""
-
-
-def _axes_in(tree: trees.Tree) -> set[str]:
-    found = set(tree.free)
-    for a in tree.args:
-        if isinstance(a, trees.Tree):
-            found |= _axes_in(a)
-    if tree.kind in (*trees.REDUCTIONS, *trees.RESHAPINGS, "broadcast"):
-        found |= {axis for own in tree.args[1:] for axis in own}
-    if tree.kind == "number":
-        found |= {s.name for s in tree.args[0].free_symbols if isinstance(s, sympy.Symbol)}
-    if tree.kind == "rename":
-        found |= {axis for pair in tree.args[1] for axis in pair}
-    return found
-
-
-ZERO = Integer(0)
-Progress = Callable[[str], None]
-
-
-def of_tensor(definition: Definition, name: str) -> Tensor:
-    return next(t for t in definition.inputs if t.name == name)
