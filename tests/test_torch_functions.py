@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import derive
 from codegen.importing.checking import check_function
+from derive.language.errors import QuestionError
 
 SOURCE = (Path(__file__).parent / "torch_functions.py").read_text()
 HEAD, *CLASSES = re.split(r"\n\n\n(?=class )", SOURCE)
@@ -237,6 +239,137 @@ def test_a_wrong_gradient_is_named_and_no_other(tmp_path, name):
     verdict = verdict_of(tmp_path, of, before, after)
     assert verdict.outcome == "wrong"
     assert verdict.wrong == wrong.split()
+
+
+MORE = """
+import torch
+from torch.autograd import Function
+
+
+def reference(x):
+    return torch.sin(x)
+
+
+class Opaque(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.from_numpy(__import__("numpy").sin(x.detach().numpy()))
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * torch.cos(ctx.saved_tensors[0])
+
+
+class OpaqueWrong(Opaque):
+    @staticmethod
+    def backward(ctx, g):
+        return g * torch.sin(ctx.saved_tensors[0])
+
+
+class Rounded(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.round(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class Transposed(Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        dx = g @ w.t()
+        dw = x @ g
+        return dx, dw
+
+
+class Moments(Function):
+    @staticmethod
+    def forward(ctx, x):
+        m = x.mean(1)
+        ctx.save_for_backward(x, m)
+        return x - m[:, None], m * m
+
+    @staticmethod
+    def backward(ctx, g, gm):
+        x, m = ctx.saved_tensors
+        return g - g.mean(1, keepdim=True) + (2 * m * gm)[:, None] / x.shape[1]
+
+
+class Few(Function):
+    @staticmethod
+    def forward(ctx, x, k=2.0):
+        return x * k
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2.0
+
+
+class Branch(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2 if x.sum() > 0 else x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+class Typed(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 0.5 * x * (1 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        t = torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x))
+        inner = 0.79788456 + 0.1070322243 * x * x
+        return g * (0.5 * x * ((1 - t * t) * inner) + 0.5 * (1 + t))
+"""
+SAID = {  # axes, --like, the outcome, what is wrong, and what is said
+    "Opaque": ("x: N", "reference", "agrees", [], "not proved"),
+    "OpaqueWrong": ("x: N", "reference", "wrong", ["dx"], "wrong in numbers"),
+    "Rounded": ("x: N", "", "wrong", ["dx"], "passed straight through"),
+    "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises on the way to dw"),
+    "Moments": ("x: N C", "", "right", [], "m is kept between"),
+    "Few": ("x: N", "", "wrong", ["dx"], "of the 2 arguments"),
+    "Typed": ("x: N", "", "right", [], "right but for rounding"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_found_is_said(tmp_path, name):
+    axes, like, outcome, wrong, words = SAID[name]
+    (tmp_path / "more.py").write_text(MORE)
+    verdict = check_function(f"{tmp_path}/more.py:{name}", axes, like=like)
+    assert (verdict.outcome, verdict.wrong) == (outcome, wrong)
+    assert words in str(verdict)
+    assert verdict.as_json()["outcome"] == outcome
+
+
+@pytest.mark.parametrize("name", ["Opaque", "Branch"])
+def test_what_cannot_be_traced_is_not_understood(tmp_path, name):
+    (tmp_path / "more.py").write_text(MORE)
+    with pytest.raises(QuestionError, match="--like"):
+        check_function(f"{tmp_path}/more.py:{name}", "x: N")
+
+
+def test_the_assertion_is_the_verdict(tmp_path):
+    (tmp_path / "more.py").write_text(MORE)
+    derive.assert_gradient(f"{tmp_path}/more.py:Moments", axes="x: N C")
+    with pytest.raises(AssertionError, match="raises on the way to dw"):
+        derive.assert_gradient(f"{tmp_path}/more.py:Transposed", axes="x: N D, w: D K")
 
 
 def test_every_class_is_in_the_battery():

@@ -15,7 +15,13 @@ from sympy import Integer
 from codegen.importing.asked import arguments_of, sizes_of
 from codegen.importing.claims import Backward, Raises, Said, backward_of
 from codegen.importing.functions import FunctionSubject, computed_on, function_of, reference_of
-from codegen.importing.numeric import InNumbers, check_reading, in_numbers, straight_through
+from codegen.importing.numeric import (
+    InNumbers,
+    check_reading,
+    in_numbers,
+    is_torchs,
+    straight_through,
+)
 from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
@@ -25,6 +31,10 @@ from derive.reading import Claim, Misaligned
 
 RUN = "its file was run, and so were its forward and backward"
 NOTHING = "None is returned for it"
+CONVENTION = (
+    "it differs between equals alone, as it was read; there it does what torch's own derivative of "
+    "this forward does"
+)
 LIKE = "\n    or compare it in numbers with a torch function of the same values: --like FUNCTION"
 STRAIGHT = (
     "{name} of {function} is not the gradient of its forward, which is 0 wherever there is one: it "
@@ -135,9 +145,16 @@ def check_function(
         said = [f"{STRAIGHT.format(name=name, function=subject.name)}" for name in passed]
         return FunctionVerdict(subject.name, (), (), "\n".join(said), blamed=passed)
     check_reading(subject, backward)
-    verdicts = [_judged(said, backward, subject, limit, progress) for said in backward.said]
+    form = ground_of(backward.definition).form
+    due = [s for s in backward.said if not _is_zero(s, backward, form)]
+    verdicts = [_judged(said, backward, subject, limit, progress) for said in due]
     warnings = (*_warnings(backward, subject), *_straight(backward, subject, verdicts))
     return FunctionVerdict(subject.name, tuple(verdicts), warnings)
+
+
+def _is_zero(said: Said, backward: Backward, form) -> bool:
+    """Whether None was returned for what has no influence, or none that has a derivative."""
+    return said.expression is None and not said.problem and form.closed.get(f"d{said.name}", 0) == 0
 
 
 def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
@@ -159,7 +176,7 @@ def _straight(backward: Backward, subject: FunctionSubject, verdicts: Sequence[V
     form = ground_of(backward.definition).form
     for verdict in verdicts:
         for answer in verdict.answers:
-            if answer.outcome == "wrong" and form.closed[adjoint_of(answer.of).name] == 0:
+            if answer.outcome == "wrong" and form.closed.get(adjoint_of(answer.of).name, 0) == 0:
                 yield STRAIGHT.format(name=answer.name, function=subject.name)
 
 
@@ -173,8 +190,12 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
     elif said.expression is None:
         claim = Claim(of, said.line, NOTHING, Integer(0), Integer(0))
     verdict = check_claim(definition, claim, progress, limit, said.numbers, said.with_numbers)
-    answers = tuple(replace(a, called=f"d{said.argument}") for a in verdict.answers)
-    return replace(verdict, answers=answers)
+    (answer,) = (replace(a, called=f"d{said.argument}") for a in verdict.answers)
+    found = answer.refutation and answer.refutation.counterexample
+    if found and found.at_kink and is_torchs(subject, backward, said.argument):
+        answer = replace(answer, outcome="undecided", refutation=None)
+        verdict = replace(verdict, remarks=(CONVENTION,))
+    return replace(verdict, answers=(answer,))
 
 
 def _warnings(backward: Backward, subject: FunctionSubject):

@@ -57,6 +57,7 @@ class Backward:
     both: Both
     inputs: Sequence[Declared] = ()
     indexed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    of_axis: Mapping[str, Expr] = field(default_factory=dict)  # sizes in those of the user's axes
     unignored: bool = False  # labels that torch would leave out are taken for none such
     outputs: tuple[tuple[str | None, ...], ...] = ()  # the axes of each as torch has them
 
@@ -173,10 +174,11 @@ class _Backward:
         mapped = Expressed(reader, definition, [*made, *behind], times_upstream=several)
         said = tuple(self._said(reader, mapped, traced, grads, noted))
         between = self._between(traced, reader, kept, noted, ys)
+        outputs = tuple(tuple(dim[0] if dim else None for dim in dims) for dims in along)
         return Backward(
-            mapped.definition, said, between, self.example, self.both, own, reader.indices, unignored,
-            tuple(tuple(dim[0] if dim else None for dim in own) for own in along),
-        )  # fmt: skip
+            *(mapped.definition, said, between, self.example, self.both, own),
+            *(reader.indices, dict(reader.sizes.of_axis), unignored, outputs),
+        )
 
     def _said(self, reader, mapped, traced, grads, noted):
         """What is returned for each of the arguments."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from sympy import Symbol
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.claims import Backward
@@ -27,6 +28,10 @@ from derive.notation.definition import Statement
 WITHIN = 1e-9  # of the largest entry: float64, and a backward that rounds otherwise
 TRIED = ((3, 4, 2, 5, 6), (5, 2, 7, 3, 4), (8, 6, 4, 10, 12))  # sizes, in the order of the axes
 CLAIMED = "claimed"
+WITH_TIES = (  # data of which many are equal, or 0
+    lambda shape, **how: torch.randn(shape, **how).round(),
+    lambda shape, **how: torch.zeros(shape, dtype=torch.float64),
+)
 Tensors = Sequence[torch.Tensor]
 
 
@@ -104,10 +109,8 @@ def _sizes(
 
 def _drawn(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list[torch.Tensor]:
     """Numbers as they are drawn, and labels of a class."""
-    definition = backward.definition
-    known = {a.name: n for a, n in definition.sizes_from(
-        {a: sizes[a.name] for a in definition.axes if a.name in sizes}
-    ).items()}  # fmt: skip
+    chosen = {Symbol(axis): n for axis, n in sizes.items()}
+    known = {axis: int(size.subs(chosen)) for axis, size in backward.of_axis.items()}
     named = {a.name: d for a, d in zip(backward.example.arguments, backward.inputs, strict=True)}
     high = {
         name: min((known.get(axis, 1) for axis in backward.indexed.get(d.name, ())), default=1)
@@ -263,3 +266,24 @@ def straight_through(
     if any(g is not None and g.any() for g in own):
         return ()
     return tuple(f"d{name}" for name, g in grads.items() if g.any())
+
+
+def is_torchs(subject: FunctionSubject, backward: Backward, argument: str) -> bool:
+    """Whether the gradient is what torch's own derivative of the forward is where entries are
+    equal, or 0: its convention there.
+    """
+    arguments = backward.example.arguments
+    place = [a.name for a in arguments].index(argument)
+    differ = [a.kind not in (LABELS, MASK, GIVEN) for a in arguments]
+    try:
+        for draw in WITH_TIES:
+            tensors = _drawn(backward, backward.example.sizes, draw)
+            _, ups, grads = _returned(backward.both, tensors)
+            leaves = [t.requires_grad_(d) for t, d in zip(tensors, differ, strict=True)]
+            y = subject.module(arguments)(*leaves)
+            (own,) = torch.autograd.grad(y, [leaves[place]], ups[0])
+            if not _distance(grads[argument].sum_to_size(own.shape), own) <= WITHIN:
+                return False
+    except Exception:
+        return False
+    return True
