@@ -16,6 +16,7 @@ from rich.console import Console
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
 from codegen.emitting import emit_all
+from codegen.importing.check_command import asks_for_function, check_function_command
 from codegen.importing.command import import_command
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines
@@ -142,7 +143,7 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
         "list": lambda rest: list_command(rest, "gradform list"),
         "site": lambda rest: site_command(rest, "gradform site"),
         "show": lambda rest: show_command(rest, "gradform show", lines_of_code),
-        "check": lambda rest: check_command(rest, "gradform check"),
+        "check": _check,
         "report": report_command,
         "trace": trace_command,
         "import": lambda rest: import_command(rest, "gradform import", main),
@@ -150,6 +151,13 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])
     return main(arguments, "gradform")
+
+
+def _check(arguments: Sequence[str]) -> int:
+    """A formula; with --axes a Function of torch's."""
+    if asks_for_function(arguments):
+        return check_function_command(arguments, "gradform check")
+    return check_command(arguments, "gradform check")
 
 
 def _generate(options: argparse.Namespace, order: int) -> int:

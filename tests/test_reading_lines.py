@@ -168,7 +168,6 @@ REFUSED = {
     "read before": ("dbias = dx.sum(0)\ndx = dy", "assigned only on line 2", "move"),
     "the upstream computed": ("dy = x*2\ndx = dy", "gradient that arrives", "number"),
     "a loop": ("for i in range(3):\n  dx = dy", "loops", "whole tensors"),
-    "an import": ("import torch\ndx = dy", "imports", "leave the line out"),
     "a lost value": ("dy*gain\ndx = dy", "lost", "assign"),
     "no gradient": ("foo = dy*gain", "no line says", "--let"),
     "unequal tuples": ("a, b = x.shape[0], 2, 3\ndx = a", "2 names, but 3 values", ""),

@@ -179,9 +179,6 @@ REFUSED = {
     "yield": "yield x",
     "a global": "global x",
     "a class": "class A: pass",
-    "a decorator": "@x\ndef f(): return x",
-    "a default that calls": "def f(a=print('x')): return x",
-    "an annotation that calls": "dx: print('x') = dy",
     "a with that calls": "with open('x') as f:\n  dx = dy",
     "infinity": "x*float('inf')",
     "a complex number": "x*1j",
@@ -192,6 +189,20 @@ REFUSED = {
     "an ellipsis": "...",
     "a bool": "True",
 }
+
+
+IGNORED = {  # what stands around pasted lines says nothing, and is not run either
+    "an import": "import os\nfrom subprocess import *\ndx = dy",
+    "a decorator": "@print('x')\ndef f(): return dy",
+    "a default that calls": "def f(a=print('x')): return dy",
+    "a class": "class F(print('x')):\n  y = print('x')\n  def backward(ctx, g): return g",
+    "an assertion": "assert print('x')\ndx = dy",
+}
+
+
+@pytest.mark.parametrize("text", IGNORED.values(), ids=IGNORED)
+def test_what_stands_around_is_ignored(text):
+    assert isinstance(answer(text), Reading)
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
@@ -357,6 +368,8 @@ def test_nothing_of_a_text_is_run():
             answer(text)
         for name, text in FORMULAS:
             answer(text, name)
+        for text in IGNORED.values():
+            answer(text)
     finally:
         watching = False
     assert set(events) <= {"compile"}  # ast.parse, which makes a tree and no code

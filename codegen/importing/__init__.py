@@ -1,14 +1,22 @@
 """Torch code that people have becomes a forward in the notation.
 
-In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file.
+In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file;
+of an autograd Function, a verdict on its backward.
 """
 
 from importlib import import_module
 
-__all__ = ["from_torch", "imported"]
+# The module of every public name.
+PUBLIC = {
+    "from_torch": "driver",
+    "imported": "driver",
+    "assert_gradient": "checking",
+    "check_function": "checking",
+}
+__all__ = list(PUBLIC)
 
 
 def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("codegen.importing.driver"), name)
+    return getattr(import_module(f"codegen.importing.{PUBLIC[name]}"), name)

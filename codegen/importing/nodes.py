@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import sympy
-from sympy import And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecewise
+from sympy import ITE, And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecewise
 
 from codegen.importing.trees import Tree, pairs_of
 from derive.language.kept_labels import Kept
@@ -60,7 +60,7 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
     if kind == "choice":
         pairs, _ = pairs_of(e)
         found = [(parts[2 * i], parts[2 * i + 1]) for i in range(len(pairs))]
-        return Piecewise(*found, (parts[-1], True))
+        return _as_plain(Piecewise(*found, (parts[-1], True)))
     if kind == "rename":
         return renamed(parts[0], {axes[old]: axes[new] for old, new in args[1]})
     if kind == "flatten":
@@ -69,3 +69,8 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
         return Unflatten(parts[0], *names[0], into=tuple(names[1]))
     own = [axes[args[1]]] if kind == "one hot" else (names[0] if names else [])
     return ALONG[kind](parts[0], *own)
+
+
+def _as_plain(e: Basic) -> Basic:
+    """Without SymPy's choice between conditions, which it makes where a choice is compared."""
+    return e.replace(ITE, lambda test, a, b: Or(And(test, a), And(Not(test), b)))

@@ -237,11 +237,18 @@ def sizes_stay_symbols() -> Iterator[None]:
             start = start * n
         return start
 
-    math.sqrt, math.prod = sqrt, prod
+    def hot(labels, num_classes=-1):
+        if not isinstance(num_classes, torch.SymInt):
+            return one_hot(labels, num_classes)
+        zeros = labels.new_zeros((*labels.shape, num_classes))
+        return zeros.scatter(-1, labels.unsqueeze(-1), 1)
+
+    one_hot = torch.nn.functional.one_hot
+    math.sqrt, math.prod, torch.nn.functional.one_hot = sqrt, prod, hot
     try:
         yield
     finally:
-        math.sqrt, math.prod = root, product
+        math.sqrt, math.prod, torch.nn.functional.one_hot = root, product, one_hot
 
 
 def seen(function: Callable) -> Callable:

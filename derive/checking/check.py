@@ -14,17 +14,27 @@ from sympy import Expr
 
 from derive.checking.answers import Answer
 from derive.checking.dimensions import Shapes
-from derive.checking.ground import ground_of
+from derive.checking.ground import Ground, ground_of
+from derive.checking.guessing import Read, guessed, with_found
 from derive.checking.judging import RIGHT, given_upstream, judged_claim, undecided
 from derive.checking.rounded import rounded_constants, with_constants
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor
-from derive.notation.definition import Definition
+from derive.notation.definition import IGNORE_INDEX, Definition
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
-from derive.reading import Claim, Reading, read
+from derive.notation.specialised import without_options
+from derive.reading import (
+    Claim,
+    NotUnderstood,
+    Reading,
+    UnknownNames,
+    Value,
+    read,
+    takes_in,
+)
 from derive.running.limits import Doing, Stage, limited, seconds_of
 
 
@@ -66,7 +76,12 @@ def check_definition(
     def as_read(shapes: Shapes, text: str = formula, constants: Mapping[str, Expr] = {}) -> Reading:
         target = _target(shapes.definition, of)
         sizes = {**shapes.sizes, **constants}
-        return read(text, shapes.definition, target, let or {}, source, sizes)
+
+        def with_names(more: Mapping[str, str | Value], only: str | None = None) -> Reading:
+            known = {**(let or {}), **more}
+            return read(text, shapes.definition, target, known, source, sizes, only)
+
+        return _with_names_guessed(with_names, ground_of(shapes.definition))
 
     def judged(shapes: Shapes, reading: Reading) -> Verdict:
         doing = Doing(progress)
@@ -77,18 +92,114 @@ def check_definition(
         exact = _verdict(shapes.definition, as_read(shapes, *with_constants(formula, found)), doing)
         return _but_for_rounding(verdict, exact, tuple(map(str, found)))
 
-    trials = tried(definition, as_read, judged)
+    def verdict_on(definition: Definition) -> Verdict:
+        return verdict_of(list(tried(definition, as_read, judged)))
+
     try:
         with limited(seconds):
-            return verdict_of(list(trials))
+            return _with_defaults(definition, takes_in(formula), verdict_on)
     finally:
         if seconds is not None:  # how good a closed form is depends on the time that it had
             ground_of.cache_clear()
 
 
+def check_claim(
+    definition: Definition,
+    claim: Claim,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    numbers: Mapping[str, Expr] = {},
+    with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None,
+) -> Verdict:
+    """The verdict on one claim that nobody wrote as text; the upstream gradient always counts.
+
+    ``numbers`` are those that somebody typed, by their digits, and ``with_numbers`` is the claim
+    with others in their places: a constant of the mathematics in the place of one that rounds it.
+    """
+    doing = Doing(progress)
+
+    def verdict_on(claim: Claim) -> Verdict:
+        return _verdict(definition, Reading(definition, (claim,), None, True, True, True), doing)
+
+    with limited(seconds_of(limit)):
+        verdict = verdict_on(claim)
+        if verdict.right or with_numbers is None:
+            return verdict
+        found = rounded_constants(" ".join(numbers), ground_of(definition).chain)
+        if not found:
+            return verdict
+        exact = with_numbers({numbers[r.literal]: r.constant for r in found})
+        again = verdict_on(replace(claim, actual=exact, given=exact))
+        return _but_for_rounding(verdict, again, tuple(map(str, found)))
+
+
+def _with_defaults(
+    definition: Definition,
+    signature: tuple[set[str], set[str]],
+    verdict_on: Callable[[Definition], Verdict],
+) -> Verdict:
+    """The verdict; of a text with the signature of its forward, in which no argument with a default
+    is taken, that on the mathematics where these are left out, if it is right there.
+    """
+    takes, unread = signature
+    plain = without_options(definition) if takes else None
+    if plain is None or takes & _options(definition) or unread - {*plain.position}:
+        return verdict_on(definition)
+    verdict, problem = None, None
+    try:
+        verdict = verdict_on(definition)
+    except NotUnderstood as error:
+        problem = error
+    if verdict is not None and verdict.right:
+        return verdict
+    try:
+        found = verdict_on(plain)
+    except QuestionError:
+        found = None
+    if found is not None and (found.right or verdict is None):
+        left_out = ", ".join(sorted(_options(definition)))
+        words = f"with the defaults of what its signature lacks: {left_out}"
+        return replace(found, remarks=(words, *found.remarks))
+    if verdict is None:
+        raise problem
+    return verdict
+
+
+def _options(definition: Definition) -> set[str]:
+    """The names of what may be left out."""
+    names = {t.name for t, _ in definition.optional}
+    names |= {t.name for t, default in definition.scalars if default == 0}
+    return names | ({IGNORE_INDEX} if definition.ignoring else set())
+
+
+def _with_names_guessed(read_with: Read, ground: Ground) -> Reading:
+    """The text, with what unknown names in it must be. Raises `NotUnderstood` with the ``--let``
+    that says it, as far as it is found, where one remains.
+    """
+    try:
+        return read_with({})
+    except NotUnderstood as error:
+        if not isinstance(error.cause, UnknownNames):
+            raise
+        for unknown in filter(None, (error.cause, error.cause.without_forward)):
+            guess = guessed(unknown, ground, read_with)
+            left = [name for name in unknown.names if name not in guess.known]
+            if not left and (guess.right or guess.certain):
+                break
+        else:
+            error.remedy = with_found(error.remedy, guess, unknown)
+            raise
+        reading = read_with(guess.known)
+        said = f"read as: {', '.join(guess.words)} (guessed; --let says otherwise)"
+        return replace(reading, remarks=(said, *reading.remarks))
+
+
 def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
     answers = [_answer_in_time(claim, reading, doing) for claim in reading.claims]
     blamed = tuple(_without_inheritance(answers))
+    returned = [a for a in blamed if a.name in reading.returned]
+    if returned and all(a.outcome in RIGHT and not a.inherits for a in returned):
+        blamed = tuple(a for a in blamed if a in returned or a.outcome in RIGHT)
     return Verdict(definition, blamed, reading.single, remarks=reading.remarks)
 
 

@@ -30,6 +30,7 @@ examples:
   check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
   cat backward.py | check NAME --json -
   check NAME --order 2 "y*(v - Sum(v*y, C))"
+of a torch.autograd.Function, whose file is run: gradform check FILE.py:MyFunction --axes AXES
 exit status: 0 right; 1 wrong, neither proved nor refuted, or without a value on a part of the
 data ("right where x > 0"); 2 not understood,
 which --json answers too, with the outcome "not understood" and the problem

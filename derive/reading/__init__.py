@@ -8,12 +8,19 @@ names.py         what a name means; operations: what a call of torch's means
 values.py        an expression with torch's dimensions; broadcasting.py: values that meet
 notation.py      the project's own nodes; indexing.py, expressions.py: what a syntax node means
 lines.py, memory.py, program.py   several lines: assignments, and what shares its storage
+pasted.py, scopes.py   what stands around the lines: a class, functions, ctx and cache
+loops.py, writes.py    loops over the places along an axis, and what is written into
+unknown.py       the names that nothing says what they are
 unread.py        the syntax that is not read, with what to write
 reader.py        all of it: a text becomes claims
 """
 
+from derive.reading.names import Names as Names
 from derive.reading.reader import Claim as Claim
 from derive.reading.reader import Reading as Reading
 from derive.reading.reader import read as read
+from derive.reading.reader import takes_in as takes_in
 from derive.reading.refusals import Misaligned as Misaligned
 from derive.reading.refusals import NotUnderstood as NotUnderstood
+from derive.reading.unknown import UnknownNames as UnknownNames
+from derive.reading.values import Value as Value

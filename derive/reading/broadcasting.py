@@ -19,6 +19,7 @@ from derive.reading.values import (
     IGNORED,
     INDEX,
     NUMBER,
+    PLACE,
     TENSOR,
     Dims,
     Extent,
@@ -146,7 +147,7 @@ def pointwise(
     values together.
     """
     for value in values:
-        if value.kind in (INDEX, COUNT, IGNORED):
+        if value.kind in (INDEX, COUNT, IGNORED, PLACE):
             raise Refusal(
                 "an index is no number to calculate with",
                 "meet it as a one-hot, F.one_hot(labels, C), or pick with it: x[range(n), labels]",

@@ -13,12 +13,14 @@ from sympy import Eq, Expr, Ne, pi
 
 from derive.reading.broadcasting import multiplied, negated, pointwise
 from derive.reading.indexing import indexed
+from derive.reading.loops import same_place
 from derive.reading.names import Names, exact
 from derive.reading.notation import CALLS, Notation
 from derive.reading.operations import functions as arithmetic
 from derive.reading.operations.choosing import chosen, related
 from derive.reading.operations.entries import Extremes, Operation
 from derive.reading.operations.functions import SYMPYS
+from derive.reading.operations.numpys import numpys
 from derive.reading.operations.picking import compared_to_ignored, equal_to_count
 from derive.reading.operations.products import matmul
 from derive.reading.operations.vocabulary import (
@@ -27,6 +29,7 @@ from derive.reading.operations.vocabulary import (
     DTYPES,
     FILLS,
     MODULES,
+    NUMPY,
     OPERATIONS,
     RELATIONS,
     allowed,
@@ -37,7 +40,7 @@ from derive.reading.operations.vocabulary import (
 from derive.reading.refusals import Refusal, Unplaced, printable
 from derive.reading.source import Source
 from derive.reading.unread import FOREIGN, NO_OPERATORS
-from derive.reading.values import BOOL, COUNT, IGNORED, INDEX, MASK, NUMBER, Space, Value
+from derive.reading.values import BOOL, COUNT, IGNORED, INDEX, MASK, NUMBER, PLACE, Space, Value
 
 
 class Expressions:
@@ -93,7 +96,7 @@ class Expressions:
             found = self.names.value(node.id, self.space)
         if found is not None:
             return found
-        if node.id in MODULES or node.id in ("np", "numpy", "nn"):
+        if node.id in MODULES or node.id == "nn":
             raise Refusal(f"{node.id} is a module", "write torch.exp(x)")
         if node.id in OPERATIONS or node.id in CALLS:
             raise Refusal(f"{node.id} is a function", f"call it: {node.id}(...)")
@@ -132,6 +135,11 @@ class Expressions:
         if {a.kind, b.kind} == {INDEX, IGNORED} and relation in (Eq, Ne):
             return compared_to_ignored(self.space, a if a.kind == INDEX else b, relation is Eq)
 
+        if {a.kind, b.kind} == {INDEX, PLACE} and relation in (Eq, Ne):
+            e = same_place(*((a, b) if a.kind == INDEX else (b, a)))
+            e = e if relation is Eq else 1 - e
+            return self.space.made(e, max(a.dims, b.dims), a.extent, kind=MASK)
+
         def build(x: Expr, y: Expr) -> Expr:
             return chosen((1, related(relation, x, y)), (0, True))
 
@@ -150,15 +158,15 @@ class Expressions:
         if self.names.value(node.id, self.space) is not None:
             return None
         path = ".".join([node.id, *reversed(parts)])
-        if node.id in ("np", "numpy"):
-            raise Refusal("numpy is not read", "write it with torch: torch.exp(x), x.sum(0)", node)
         return MODULES.get(path)
 
     def _attribute(self, node: ast.Attribute):
         module = self.module(node.value)
-        if module in ("torch", "math") and node.attr == "pi":
+        if module in ("torch", "math", NUMPY) and node.attr == "pi":
             return Value(pi, kind=NUMBER)
-        if module == "torch" and node.attr in DTYPES:
+        if module == NUMPY and node.attr == "newaxis":
+            return None
+        if module in ("torch", NUMPY) and node.attr in DTYPES:
             return DTYPES[node.attr]
         if module is not None:
             operation(module, node.attr)
@@ -212,7 +220,8 @@ class Expressions:
                 raise Refusal(f"{name} takes other arguments", "write .zero_(), .fill_(2)")
             new = filled_with(self.space, x, *map(self.value, node.args))
             return self.write(func, x, new)
-        found = OPERATIONS.get(name.removesuffix("_") if written else name)
+        found = numpys.get(name) if self.space.numpy else None
+        found = found or OPERATIONS.get(name.removesuffix("_") if written else name)
         if found is None or "method" not in found.forms:
             raise self._no_attribute(func, x)
         result = self._applied(found, name, [x], node)

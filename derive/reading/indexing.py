@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from derive.language.symbols import Axis, Tensor
+from derive.reading.loops import is_place, taken_at
 from derive.reading.operations.entries import Extremes, integer
 from derive.reading.operations.picking import picked
 from derive.reading.operations.shaping import relaid
 from derive.reading.refusals import Refusal
-from derive.reading.values import COUNT, INDEX, MASK, NUMBER, Space, Value
+from derive.reading.values import COUNT, INDEX, MASK, NUMBER, PLACE, Space, Value
 
 FIRST = "0"  # the only entry of a dimension of size 1
 REMEDY = "x[:, None], x[range(n), labels], table[labels] and x.shape[0] are read"
@@ -29,6 +30,8 @@ def indexed(reader, node: ast.Subscript):
         met = x.expression.along(axes)
         return Value(met, axes, by_name=True, storage=x.storage)
     items = items_of(reader, node.slice)
+    if any(map(is_place, items)):
+        return taken_at(reader.space, x, items)
     if any(isinstance(item, Value) for item in items):
         return picked(reader.space, x, advanced(items, x))
     return spread(reader.space, x, items)
@@ -78,7 +81,7 @@ def items_of(reader, index: ast.AST) -> list:
             continue
         item = reader.read(node)
         kind = item.kind if isinstance(item, Value) else None
-        if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK):
+        if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK, PLACE):
             items.append(item)
         elif kind == NUMBER and item.expression in (0, -1):
             items.append(FIRST)

@@ -1,54 +1,13 @@
-"""The lines of a text before they are run: what is around them, and what they assign."""
+"""The lines of a text before they are run: what they assign."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from derive.language.symbols import Tensor
 from derive.reading.names import Names
 from derive.reading.refusals import Refusal
-
-
-def lines_of(tree: ast.Module) -> list[ast.stmt]:
-    """The statements, without a function or a ``with torch.no_grad():`` around all of them."""
-    lines = tree.body
-    while True:
-        lines = [line for line in lines if not _is_text(line)] or lines
-        if len(lines) != 1 or not isinstance(lines[0], (ast.FunctionDef, ast.With)):
-            break
-        _check_wrapper(lines[0])
-        lines = lines[0].body
-    for line in lines[:-1]:
-        if isinstance(line, ast.Return):
-            raise Refusal("lines behind a return are not reached", "leave them out", line)
-    return lines
-
-
-def _is_text(line: ast.stmt) -> bool:
-    """A line that is a docstring."""
-    value = line.value if isinstance(line, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
-
-
-def _check_wrapper(line: ast.FunctionDef | ast.With) -> None:
-    if isinstance(line, ast.With):
-        allowed = {"torch.no_grad()", "torch.inference_mode()"}
-        written = [ast.unparse(item.context_expr) for item in line.items]
-        if any(item.optional_vars for item in line.items) or not set(written) <= allowed:
-            raise Refusal("this with is not read", "leave it out", line)
-        return
-    if line.decorator_list:
-        raise Refusal("decorators are not read", "leave them out", line)
-    arguments = line.args
-    if arguments.vararg or arguments.kwarg:
-        raise Refusal("* and ** are not read", "name the arguments", line)
-    for default in [*arguments.defaults, *filter(None, arguments.kw_defaults)]:
-        if not isinstance(default, ast.Constant):
-            raise Refusal("this default is not read", "leave it out", default)
-    own = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    for annotation in [line.returns, *(argument.annotation for argument in own)]:
-        check_annotation(annotation)
 
 
 def check_annotation(annotation: ast.AST | None) -> None:
@@ -61,7 +20,7 @@ def assigned_in(statements: list[ast.stmt], names: Names, of: Tensor) -> dict[st
     """The names that a text assigns, each with the first line that does."""
     found: dict[str, int] = {}
     for statement in statements:
-        for name in _targets(statement):
+        for name in written_in([statement]):
             found.setdefault(names.ours(name), statement.lineno)
     last = statements[-1]
     if isinstance(last, (ast.Expr, ast.Return)) and not writes(last.value):
@@ -73,6 +32,12 @@ def writes(node: ast.AST | None) -> bool:
     """Whether an expression is a method that writes into its tensor: ``dx.add_(y)``."""
     call = node.func if isinstance(node, ast.Call) else None
     return isinstance(call, ast.Attribute) and call.attr.endswith("_")
+
+
+def written_in(lines: Iterable[ast.stmt]) -> set[str]:
+    """The names that lines write into, or assign anew, in loops and branches too."""
+    nodes = (node for line in lines for node in ast.walk(line) if isinstance(node, ast.stmt))
+    return {name for node in nodes for name in _targets(node)}
 
 
 def _targets(node: ast.stmt) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from derive.language.symbols import Tensor
+from derive.language.symbols import Axis, Tensor
 from derive.reading.names import FORWARD, Names
 from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Misaligned, Mismatch, Refusal, printable
@@ -25,13 +25,15 @@ Version = tuple[int, int]
 class Cell:
     """A tensor in memory: several names may be bound to it, and lines write into it.
 
-    ``broken`` says why it holds nothing that could be read; ``line`` is the last one that wrote.
+    ``broken`` says why it holds nothing that could be read; ``line`` is the last one that wrote;
+    ``loops`` are those that it was made in.
     """
 
     serial: int
     value: Any
     node: ast.stmt
     broken: Misaligned | None = None
+    loops: tuple[Axis, ...] = ()
     writes: int = 0
 
     @property
@@ -50,7 +52,7 @@ class Memory:
 
     def new(self, value, node: ast.stmt, broken: Misaligned | None = None) -> Cell:
         self.count += 1
-        return Cell(self.count, value, node, broken)
+        return Cell(self.count, value, node, broken, tuple(self.space.looped))
 
     def misaligned(self, error: Mismatch) -> Misaligned:
         return Misaligned(error.problem, error.remedy, self.source.spot_of(error.node))

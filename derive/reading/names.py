@@ -50,7 +50,7 @@ class Names:
     """
 
     def __init__(
-        self, definition: Definition, let: Mapping[str, str], sizes: Mapping[str, Expr] = {}
+        self, definition: Definition, let: Mapping[str, str | Value], sizes: Mapping[str, Expr] = {}
     ):
         self.definition, self.sizes = definition, sizes
         statements = [s.tensor for s in definition.statements]
@@ -63,7 +63,10 @@ class Names:
         self.in_blocks = dict(self._in_blocks())
         self.let: dict[str, str | Value] = {**self.in_blocks}
         for theirs, ours in let.items():
-            self._map(str(theirs).strip(), str(ours).strip())
+            if isinstance(ours, Value):
+                self.let[theirs] = ours
+            else:
+                self._map(str(theirs).strip(), str(ours).strip())
 
     def _in_blocks(self) -> Iterator[tuple[str, str]]:
         for s in self.definition.statements:
@@ -108,6 +111,14 @@ class Names:
             return self.axes[name]
         found = [axis for own, axis in self.axes.items() if own.lower() == name.lower()]
         return found[0] if len(found) == 1 else None
+
+    def knows(self, name: str) -> bool:
+        """Whether ``name`` stands for anything."""
+        own = self.ours(name)
+        if isinstance(self.let.get(name), Value) or own in self.tensors or own in self.adjoints:
+            return True
+        ignored = own == IGNORE_INDEX and bool(self.definition.ignoring)
+        return ignored or own in self.sizes or self.axis(own) is not None
 
     def value(self, name: str, space: Space) -> Value | None:
         """What ``name`` stands for, or None."""

@@ -12,20 +12,19 @@ from collections.abc import Callable, Mapping
 from sympy import Expr
 
 from derive.language.symbols import Tensor, is_number_or_size
-from derive.reading.expressions import BINARY, Expressions
+from derive.reading.expressions import Expressions
 from derive.reading.lines import assigned_in, check_annotation, writes
+from derive.reading.loops import WHOLE, Loops
 from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.reading.names import Names
-from derive.reading.operations.dtypes import in_place
-from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Mismatch, Refusal, printable
 from derive.reading.source import Source
-from derive.reading.stores import Write, stored
 from derive.reading.unread import STATEMENTS
-from derive.reading.values import NUMBER, Space, Value, entries
+from derive.reading.values import Space, Value
+from derive.reading.writes import Writes, is_number
 
 
-class Program:
+class Program(Writes):
     """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
     at the end, where they are known: a line that reads one of them is given the true gradient.
     """
@@ -40,11 +39,13 @@ class Program:
     ):
         self.source, self.space, self.names, self.of = source, space, names, of
         self.finals = finals or {}
+        space.numpy = source.is_numpy
         self.memory = Memory(source, space, names)
         self.cells, self.bound = self.memory.cells, self.memory.bound
         self.upstream: Expr | None = None
         self.reads_upstream = False
         self.expressions = Expressions(source, space, names, self.lookup, self.write_method)
+        self.loops = Loops(space)
         self.assigned: dict[str, int] = {}
 
     # Names
@@ -54,6 +55,7 @@ class Program:
         own = self.names.ours(name)
         self.reads_upstream |= own == self.names.upstream
         cell = self.cells.get(own)
+        self.loops.check_read(own, cell.loops if cell else ())
         if cell is None:
             self._check_order(own)
             return None
@@ -92,8 +94,11 @@ class Program:
         """Every statement in its order. Raises `Refusal`."""
         self.assigned = assigned_in(statements, self.names, self.of)
         self.last = statements[-1]
-        for self.statement in statements:
-            statement = self.statement
+        self.run_all(statements)
+
+    def run_all(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self.statement = statement
             self.space.line = statement.lineno
             try:
                 RUNNERS.get(type(statement), Program._refuse)(self, statement)
@@ -108,9 +113,6 @@ class Program:
             type(node), ("this is not read", "write lines of the form dx = expression")
         )
         raise Refusal(problem, remedy, node)
-
-    def _pass(self, node: ast.stmt) -> None:
-        pass
 
     def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -147,7 +149,7 @@ class Program:
         """The tensor that an expression gives: a new one, or the one that a name is bound to."""
         if isinstance(node, ast.Name):
             cell = self.cells.get(self.names.ours(node.id))
-            if cell is not None and not _is_number(cell.value):
+            if cell is not None and not is_number(cell.value):
                 return cell
         try:
             return self.memory.new(self.expressions.read(node), statement)
@@ -156,7 +158,7 @@ class Program:
 
     def _bind(self, target: ast.AST, cell: Cell, node: ast.stmt) -> None:
         if isinstance(target, ast.Subscript):
-            self._store(target, node, lambda: _readable(cell))
+            self.store(target, node, lambda: _readable(cell))
             return
         if not isinstance(target, ast.Name):
             remedy = "the gradient of x is called dx"
@@ -166,6 +168,12 @@ class Program:
             self._assign_upstream(cell, target)
         if own in self.names.adjoints and not isinstance(cell.value, Value) and not cell.broken:
             raise Refusal(f"{own} is a tensor, and this is none", "assign an expression", node)
+        if self.loops.axes:
+            before = self.cells.get(own)
+            if before is not None and self.loops.outside(before.loops):
+                raise Refusal(f"{own} is another one in every round of the loop", WHOLE, node)
+            if self.loops.guards and before is not None:
+                raise Refusal("this is assigned in some rounds of the loop only", WHOLE, node)
         self.cells[own] = cell
         self.bound[own] = node
 
@@ -178,60 +186,6 @@ class Program:
                 target,
             )
         self.upstream = value.expression
-
-    def _augment(self, node: ast.AugAssign) -> None:
-        operate = BINARY.get(type(node.op))
-        if operate is None:
-            raise Refusal("this operator is not read", "write dx += expression", node)
-
-        def combined(before: Value) -> Value:
-            return in_place(before, operate(self.space, before, self.expressions.value(node.value)))
-
-        if isinstance(node.target, ast.Subscript):
-            self._store(
-                node.target, node, lambda: self.expressions.value(node.value), operate, combined
-            )
-            return
-        if not isinstance(node.target, ast.Name):
-            raise Refusal("left of += stands a name", "the gradient of x is called dx", node.target)
-        cell = self.memory.own_cell(node.target)
-        if _is_number(cell.value) and not cell.broken:
-            new = operate(self.space, cell.value, self.expressions.value(node.value))
-            self._bind(node.target, self.memory.new(new, node), node)
-        else:
-            self.memory.write(cell, node.target, node, combined)
-
-    def _store(
-        self,
-        target: ast.Subscript,
-        node: ast.stmt,
-        value: Callable[[], Value],
-        operate: Callable | None = None,
-        combined: Callable | None = None,
-    ) -> None:
-        """``x[index] = value``, or with an operator ``x[index] += value``."""
-        if not isinstance(target.value, ast.Name):
-            raise Refusal("a name is indexed here", "write dx[range(n), labels] = ...", target)
-        cell = self.memory.own_cell(target.value)
-
-        def change(x: Value) -> Value:
-            return stored(self.expressions, target.slice, x, value, Write(operate, combined))
-
-        self.memory.write(cell, target, node, change)
-
-    def write_method(self, func: ast.Attribute, x: Value, new: Value) -> Value:
-        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees."""
-        if not isinstance(new, Value):
-            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", func)
-        new = entries(in_place(x, new), x.dtype)
-        same_shape(self.space, x, new, "what is written into keeps its shape")
-        if x.storage is None:
-            return new
-        if not isinstance(func.value, ast.Name):
-            raise Refusal("this writes into a view", "write into a name: dx.add_(...)", func)
-        cell = self.memory.own_cell(func.value)
-        self.memory.write(cell, func.value, self.statement, lambda before: new)
-        return stored_in(cell)
 
     def _expression(self, node: ast.Expr | ast.Return) -> None:
         """The last line may be the formula itself; another one writes into a tensor."""
@@ -246,7 +200,7 @@ class Program:
                 "several values, and not all of them are gradients", "name them: dx = ..."
             )
         if writes(value):
-            self._run_method(value)
+            self.run_method(value)
             return
         if isinstance(value, ast.Compare) and isinstance(value.left, ast.Name):
             raise Refusal("== compares", f"to say what a gradient is: {value.left.id} = ...", value)
@@ -258,22 +212,9 @@ class Program:
         if not isinstance(self.cells[own].value, Value) and not self.cells[own].broken:
             raise Refusal("this is no tensor", "write one expression", value)
 
-    def _run_method(self, call: ast.Call) -> None:
-        try:
-            self.expressions.read(call)
-        except Mismatch as error:
-            if not isinstance(call.func.value, ast.Name):
-                raise Refusal(error.problem, error.remedy, error.node) from None
-            cell = self.memory.own_cell(call.func.value)
-            cell.broken, cell.node = self.memory.misaligned(error), self.statement
-
     def _is_claimed(self, name: str) -> bool:
         own = self.names.ours(name)
         return own in self.cells and own in self.names.adjoints
-
-
-def _is_number(value) -> bool:
-    return not isinstance(value, Value) or value.kind == NUMBER
 
 
 def _readable(cell: Cell) -> Value:
@@ -287,8 +228,9 @@ def _readable(cell: Cell) -> Value:
 RUNNERS: Mapping[type, Callable] = {
     ast.Assign: Program._assign,
     ast.AnnAssign: Program._assign,
-    ast.AugAssign: Program._augment,
+    ast.AugAssign: Program.augment,
     ast.Expr: Program._expression,
     ast.Return: Program._expression,
-    ast.Pass: Program._pass,
+    ast.For: Program.loop,
+    ast.If: Program.branch,
 }

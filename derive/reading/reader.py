@@ -14,19 +14,21 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr
 
-from derive.language.symbols import Tensor, axes_of
+from derive.chain.chain import adjoint_of
+from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
-from derive.reading.broadcasting import placed
-from derive.reading.lines import lines_of
+from derive.reading.laying import laid_on
 from derive.reading.memory import Cell, Version
 from derive.reading.names import Names
 from derive.reading.notation import uses_notation
+from derive.reading.pasted import Pasted, pasted_in
 from derive.reading.program import Program
 from derive.reading.refusals import Misaligned as Misaligned
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.refusals import NotUnderstood as NotUnderstood
 from derive.reading.source import Source
-from derive.reading.values import Dims, Space, Value, shape_text
+from derive.reading.unknown import UnknownNames, check_known, lines_for
+from derive.reading.values import Space, Value
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Reading:
     """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
     is the number that it assigned to the gradient that arrives; ``single`` says that it is one
     expression and not a backward of several lines, ``by_name`` that it is in the notation.
-    ``remarks`` are about what torch does with it and that is not seen in it.
+    ``remarks`` are about what torch does with it and that is not seen in it; ``returned`` the names
+    of the gradients that a function returns.
     """
 
     definition: Definition
@@ -65,35 +68,85 @@ class Reading:
     single: bool
     by_name: bool = False
     remarks: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
 
 
 def read(
     text: str,
     definition: Definition,
     of: Tensor,
-    let: Mapping[str, str] | None = None,
+    let: Mapping[str, str | Value] | None = None,
     source: str = "formula",
     sizes: Mapping[str, Expr] = {},
+    only: str | None = None,
 ) -> Reading:
     """What ``text`` claims about the gradients of ``definition``.
 
     A bare expression is about the gradient of ``of``; ``dgain = expression`` about that of gain.
     ``let`` maps names of the text to those of the mathematics, or to numbers; ``source`` is what
-    the text is called in messages, and ``sizes`` are names of sizes that no axis has. Raises
-    `NotUnderstood` for whatever cannot be read.
+    the text is called in messages, ``sizes`` are names of sizes that no axis has, and ``only`` is
+    the gradient whose lines alone are read. Raises `NotUnderstood` for whatever cannot be read.
+
+    Long: all but three may be left out.
     """
     text = Source(text, source)
     tree = text.parsed()
-    names = Names(definition, let or {}, sizes)
     try:
-        return _read(text, lines_of(tree), uses_notation(tree), names, of)
+        return _read_pasted(text, tree, definition, of, let or {}, sizes, only)
     except Refusal as error:
         raise text.placed(error) from None
     except RecursionError:
         raise text.refused("this is too deep to be read", "give its parts names") from None
 
 
-def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of: Tensor) -> Reading:
+def takes_in(text: str) -> tuple[set[str], set[str]]:
+    """The arguments of the forward, where a text has its signature, and those of them that nothing
+    reads.
+    """
+    try:
+        tree = Source(text, "").parsed()
+        takes = {*pasted_in(tree).takes}
+    except (NotUnderstood, Refusal, RecursionError):
+        return set(), set()
+    names = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
+    return takes, takes - {n.id for n in names if isinstance(n.ctx, ast.Load)}
+
+
+def _read_pasted(
+    text: Source,
+    tree: ast.Module,
+    definition: Definition,
+    of: Tensor,
+    let: Mapping[str, str | Value],
+    sizes: Mapping[str, Expr],
+    only: str | None,
+) -> Reading:
+    """The text with what it computes forward; where that is not read, what is saved there goes by
+    its names.
+
+    Long: the arguments are those of `read`.
+    """
+    notation, problem = uses_notation(tree), None
+    for pasted in dict.fromkeys((pasted_in(tree), pasted_in(tree, with_forward=False))):
+        arriving = {pasted.arriving: adjoint_of(definition.output).name} if pasted.arriving else {}
+        names = Names(definition, {**arriving, **let}, sizes)
+        if only is not None:
+            pasted = replace(pasted, lines=tuple(lines_for(pasted, only)), returned=(only,))
+        try:
+            check_known(pasted, names)
+            return _read(text, pasted, notation, names, of)
+        except UnknownNames as error:
+            if isinstance(problem, UnknownNames):
+                problem.without_forward = error
+            else:
+                problem = error
+        except Refusal as error:
+            problem = problem or error
+    raise problem
+
+
+def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor) -> Reading:
+    lines = list(pasted.lines)
     space = Space(names.definition, notation)
     first = Program(text, space, names, of)
     first.run(lines)
@@ -117,10 +170,11 @@ def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of:
         last.space.definition,
         tuple(sorted(claims, key=lambda claim: claim.line)),
         _upstream(first),
-        first.reads_upstream,
+        first.reads_upstream or bool(pasted.arriving),
         len(lines) == 1,
         notation,
         tuple(first.space.remarks),
+        tuple(map(names.ours, pasted.returned)),
     )
 
 
@@ -211,55 +265,3 @@ def _with_name(claim: Claim, by_name: Program) -> Claim:
     except Mismatch:
         return claim
     return replace(claim, misaligned=replace(claim.misaligned, by_name=expression))
-
-
-def laid_on(space: Space, value: Value, of: Tensor, dims: Dims) -> tuple[Expr, str]:
-    """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``.
-
-    It may have leading dimensions of size 1, and lack axes: then it is broadcast, and a note says
-    so. Raises `Mismatch` where an axis is too many, or stands in the place of another.
-    """
-    if value.by_name:
-        extra = axes_of(value.expression) - set(of.home)
-        if extra:
-            names = ", ".join(sorted(axis.name for axis in extra))
-            raise Mismatch(
-                f"this has the axis {names}, which {of.name} lacks",
-                f"sum over it: Sum(..., {names})",
-            )
-        return value.expression, ""
-    pairs = _beside(space, value, dims, of)
-    mapping = {own: axis for own, axis in pairs if own is not None and axis is not None}
-    e = placed(space, value.expression, mapping)
-    sizes, wanted = ([space.size(axis) for axis in along] for along in (value.dims, dims))
-    note = f"has shape {value.shape}; d{of.name} is {shape_text(dims)}" if sizes != wanted else ""
-    return e, note
-
-
-def _beside(space: Space, value: Value, dims: Dims, of: Tensor):
-    """The dimensions of a value beside those of the gradient, from the right."""
-    name, whole = f"d{of.name}", shape_text(dims)
-    missing = len(dims) - len(value.dims)
-    leading = value.dims[: max(-missing, 0)]
-    own = (*(None,) * missing, *value.dims[len(leading) :])
-    if any(axis is not None for axis in leading):
-        raise Mismatch(f"this has shape {value.shape}, but {name} is {whole}", _extra(leading))
-    for axis, place in zip(own, dims, strict=True):
-        if axis is None or space.size(axis) == space.size(place):
-            continue
-        problem = f"this has shape {value.shape}, but {name} is {whole}"
-        if place is None and missing <= 0:
-            raise Mismatch(problem, f"sum over {axis}: {name} was broadcast along it")
-        if place is None:
-            raise Mismatch(problem, "keep the dimension: keepdim=True where it was summed")
-        raise Mismatch(
-            f"{problem}. Where {axis} equals {place} torch raises nothing",
-            f"it varies along {axis} where {name} varies along {place}: "
-            "was it summed over the wrong dimension, or is it to be transposed?",
-        )
-    return list(zip(own, dims, strict=True))
-
-
-def _extra(axes: Dims) -> str:
-    named = [axis.name for axis in axes if axis is not None]
-    return f"sum over {', '.join(named)}: it was broadcast along it in the forward"

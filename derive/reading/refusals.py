@@ -56,6 +56,7 @@ class NotUnderstood(QuestionError):
         place = Place(spot.source, spot.line) if spot else None
         super().__init__(problem, remedy, place)
         self.spot = spot
+        self.cause: Refusal | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.problem}" if self.place else self.problem]

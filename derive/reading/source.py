@@ -53,6 +53,7 @@ class Source:
     def __init__(self, text: str, name: str):
         self.name = printable(name, LONGEST_SHOWN)
         self.lines: list[str] = []
+        self.is_numpy = False
         if len(text) > LONGEST_TEXT:
             raise self.refused(
                 f"the text has {len(text)} characters",
@@ -80,6 +81,7 @@ class Source:
         if not tree.body:
             raise self.refused("there is nothing to read", "write a formula: dx = 2*dy")
         self._measure(tree)
+        self.is_numpy = _is_numpy(tree)
         return tree
 
     def refused(self, problem: str, remedy: str = "", line: int = 1, column: int = 0):
@@ -87,7 +89,9 @@ class Source:
         return NotUnderstood(problem, remedy, self.spot(line, column) if self.lines else None)
 
     def placed(self, error: Refusal) -> NotUnderstood:
-        return NotUnderstood(error.problem, error.remedy, self.spot_of(error.node))
+        placed = NotUnderstood(error.problem, error.remedy, self.spot_of(error.node))
+        placed.cause = error
+        return placed
 
     def spot(self, line: int, column: int) -> Spot:
         line = max(1, min(line, len(self.lines)))
@@ -220,6 +224,15 @@ class Source:
         raise NotUnderstood(
             "more than a hundred operations stand inside of each other", "give parts names", spot
         )
+
+
+NUMPY, TORCH = {"np", "numpy"}, {"torch", "F", "ctx", "nn"}
+
+
+def _is_numpy(tree: ast.Module) -> bool:
+    """Whether a text is numpy's: it names numpy, and not torch."""
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    return bool(names & NUMPY) and not names & TORCH
 
 
 # Slips of the pen: where they stand, and what to write.

@@ -11,13 +11,15 @@ from sympy import Integer
 from derive.reading.broadcasting import negated
 from derive.reading.expressions import Expressions
 from derive.reading.indexing import advanced, items_of
+from derive.reading.loops import ADDS, OWN, Loops, axis_of, is_place, taken_at, written_at
+from derive.reading.memory import Cell
 from derive.reading.operations.choosing import where
 from derive.reading.operations.dtypes import converted, in_place
 from derive.reading.operations.functions import plus, subtracted
 from derive.reading.operations.picking import picked, written
 from derive.reading.operations.shaping import expanded
 from derive.reading.refusals import Mismatch
-from derive.reading.values import MASK, Value, entries
+from derive.reading.values import MASK, PLACE, Value, entries
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,32 @@ def stored(
 def _entry(x: Value) -> Value:
     """Any entry of a tensor: what torch says of its dtype it says of all."""
     return replace(x, expression=Integer(1), dims=())
+
+
+def stored_in_loop(
+    expressions: Expressions,
+    loops: Loops,
+    index: ast.AST,
+    x: Value,
+    value: Value,
+    operate: Callable | None,
+    cell: Cell,
+) -> Value:
+    """``x`` after all rounds of the loops around a line have written ``value`` into their part.
+
+    Long: what is written, where, how, and the tensor that it is written into.
+    """
+    items = items_of(expressions, index)
+    places = {axis_of(item) for item in items if is_place(item) and item.kind == PLACE}
+    outside, adds = loops.outside(cell.loops), operate in (plus, subtracted)
+    if outside and not {*outside} <= places:
+        loops.note(cell.serial, ADDS)
+    elif outside and not adds:
+        loops.note(cell.serial, OWN)
+    if operate is not None and not adds:
+        before = taken_at(expressions.space, x, items)
+        value = in_place(before, operate(expressions.space, before, value))
+    elif operate is subtracted:
+        value = negated(expressions.space, value)
+    in_place(x, value)
+    return written_at(loops, x, items, value, cell.loops, adds)

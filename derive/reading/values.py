@@ -20,6 +20,7 @@ Dims = tuple[Axis | None, ...]
 Labels = Sequence[Hashable]
 
 TENSOR, NUMBER, MASK, INDEX, COUNT = "tensor", "number", "mask", "index", "count"
+PLACE = "place"  # the one place of an axis that a round of a loop is at
 IGNORED = "ignored"  # the index of labels that do not count
 BOOL, INT, FLOAT = DTYPES = ("bool", "int", "float")  # of entries; what they are together is larger
 UNDEFINED = (nan, zoo, oo, -oo)
@@ -82,7 +83,7 @@ class Value:
         """What torch holds its entries as."""
         if self.kind == MASK:
             return BOOL
-        return INT if self.whole or self.kind in (INDEX, COUNT, IGNORED) else FLOAT
+        return INT if self.whole or self.kind in (INDEX, COUNT, IGNORED, PLACE) else FLOAT
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -132,6 +133,8 @@ class Space:
 
     def __init__(self, definition: Definition, by_name: bool = False, as_written: bool = False):
         self.definition, self.by_name, self.as_written = definition, by_name, as_written
+        self.numpy = False  # is the text numpy's?
+        self.looped: list[Axis] = []  # of the loops around a line
         self.by_position = False  # has a dimension been met by its number?
         self.work = 0
         self.line = 1
@@ -158,7 +161,7 @@ class Space:
 
     def twin(self, axis: Axis, taken: Iterable[Axis]) -> Axis:
         """An axis of the same size that is not ``taken``: ``axis`` itself, or a twin of it."""
-        taken, original = set(taken), self.definition.size(axis)
+        taken, original = {*taken, *self.looped}, self.definition.size(axis)
         twins = [twin for twin, of in self.definition.twins if of == original]
         for candidate in (axis, original, *twins):
             if candidate not in taken:

@@ -19,6 +19,7 @@ from sympy import Expr
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import MASK, NUMBER, TENSOR, Extent, Space, Value, held_as
 
+NUMPYS_WORDS = {"axis": "dim", "keepdims": "keepdim"}
 LARGEST_INTEGER = 10**6  # of a dimension or another whole number among arguments
 
 
@@ -39,8 +40,11 @@ class Operation:
 
     def apply(self, name: str, space: Space, arguments: Sequence, keywords: Mapping[str, Any]):
         signature = inspect.signature(self.compute)
-        if "axis" in keywords and "dim" in signature.parameters:  # numpy's word, which torch takes
-            keywords = {"dim" if k == "axis" else k: value for k, value in keywords.items()}
+        keywords = {  # numpy's words, which torch takes too
+            own if own in signature.parameters else k: value
+            for k, value in keywords.items()
+            for own in [NUMPYS_WORDS.get(k, k)]
+        }
         try:
             bound = signature.bind(space, *arguments, **keywords)
         except TypeError as error:

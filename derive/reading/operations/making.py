@@ -68,7 +68,9 @@ def _bool(space: Space, input: Value):
 
 @entry(making, "to", "type", "type_as", forms="method")
 def _to(space: Space, input: Value, other=None, dtype=None):
-    if not isinstance(other or dtype, (Dtype, Value)):
+    if not all(isinstance(o, (Dtype, Value, type(None))) for o in (other, dtype)) or (
+        other is None and dtype is None
+    ):
         raise Refusal("to what is not said", "write .to(torch.float32)")
     default = input.dtype if other is None else other.dtype or input.dtype
     return _as_dtype(space, input, asked(dtype, default))

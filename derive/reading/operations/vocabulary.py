@@ -19,6 +19,7 @@ from derive.reading.operations.dtypes import Dtype, converted
 from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
 from derive.reading.operations.making import arange, making
+from derive.reading.operations.numpys import numpys
 from derive.reading.operations.picking import picking
 from derive.reading.operations.products import products
 from derive.reading.operations.reductions import reductions
@@ -27,6 +28,7 @@ from derive.reading.operations.shaping import matrix_transposed, shape_of, shapi
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
 from derive.reading.values import BOOL, FLOAT, INT, NUMBER, TENSOR, Space, Value, entries, number
 
+NUMPY = "numpy"
 OPERATIONS: dict[str, Operation] = {
     **functions,
     **choosing,
@@ -43,6 +45,8 @@ MODULES = {
     "torch.nn.functional": "F",
     "nn.functional": "F",
     "math": "math",
+    "np": NUMPY,
+    "numpy": NUMPY,
 }
 OF_FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 DTYPES: dict[str, Dtype] = {
@@ -80,6 +84,9 @@ def filled_with(space: Space, x: Value, filler: Value | None = None) -> Value:
 FILLS = {"zero_": 0, "fill_": 1, "copy_": 1}  # the number of their arguments
 
 
+MOST_COUNTED = 16  # dimensions
+
+
 @dataclass(frozen=True)
 class Builtin:
     """A function of Python's, of one argument."""
@@ -88,8 +95,18 @@ class Builtin:
     usage: str
 
 
-def _range(space: Space, end) -> Value:
-    return arange(space, tensor_or_number(end, BUILTINS["range"].usage))
+def _counted(space: Space, end) -> Any:
+    """``range(3)`` is three numbers, ``range(n)`` the places along an axis."""
+    end = tensor_or_number(end, BUILTINS["range"].usage)
+    if end.kind == NUMBER and end.expression.is_Integer and 0 <= end.expression <= MOST_COUNTED:
+        return tuple(map(number, range(int(end.expression))))
+    return arange(space, end)
+
+
+def _as_tuple(space: Space, items) -> tuple:
+    if not isinstance(items, tuple):
+        raise Refusal("this is no tuple that is read", "write the numbers out: (0, 1)")
+    return items
 
 
 def _length(space: Space, x) -> Value:
@@ -111,7 +128,9 @@ def tensor_or_number(x, usage: str) -> Value:
 
 
 BUILTINS = {
-    "range": Builtin(_range, "range(n)"),
+    "range": Builtin(_counted, "range(n)"),
+    "tuple": Builtin(_as_tuple, "tuple(range(x.ndim - 1))"),
+    "list": Builtin(_as_tuple, "list(range(x.ndim - 1))"),
     "len": Builtin(_length, "len(x)"),
     "float": Builtin(_float, "float(x)"),
 }
@@ -119,8 +138,9 @@ BUILTINS = {
 
 def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
     """The entry of a module's function."""
-    form = {"torch": "torch", "F": "F", "math": "torch"}[module]
-    found = OPERATIONS.get(name)
+    form = {"torch": "torch", "F": "F", "math": "torch", NUMPY: "torch"}[module]
+    found = numpys.get(name) if module == NUMPY else None
+    found = found or OPERATIONS.get(name)
     if found is None or form not in found.forms:
         raise Refusal(
             f"{printable(name)} is not a function that is read", allowed(name, form), node

@@ -1,0 +1,86 @@
+"""``gradform check FILE.py:MyFunction --axes ...``: is a backward the gradient of its forward?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from derive.language.errors import QuestionError
+from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
+from derive.running.limits import Stage, limited, seconds_of
+from derive.running.progress import told
+
+AXES = "--axes"
+EPILOG = """\
+examples:
+  check my_ops.py:MyFunction --axes "x: N C, weight: C, bias: C"
+  check my_ops.py:Fused --axes "x: N C" --like reference
+axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
+size; after them may stand int (labels), bool (a mask) or given (no gradient).
+exit status: 0 right; 1 wrong, undecided or narrower; 2 not understood
+"""
+
+
+def asks_for_function(arguments: Sequence[str]) -> bool:
+    """Whether it is a Function that is to be checked, and no formula: it has axes."""
+    return any(a == AXES or a.startswith(f"{AXES}=") for a in arguments)
+
+
+def check_function_command(arguments: Sequence[str], program: str) -> int:
+    """Whether the backward of a torch.autograd.Function is the gradient of its forward."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=check_function_command.__doc__ + " Its file is run.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="FILE.py:MyFunction", help="a torch.autograd.Function")
+    parser.add_argument(AXES, required=True, help='the axes of its tensors: "x: N C, weight: C"')
+    parser.add_argument(
+        "--sizes", default="", help='sizes of an example, where it takes only some: "N: 8, C: 12"'
+    )
+    parser.add_argument(
+        "--like",
+        default="",
+        metavar="FUNCTION",
+        help="a torch function of the same file with the same values: its derivative is compared "
+        "in numbers, for what cannot be traced",
+    )
+    parser.add_argument("--json", action="store_true", help="the answer for programs")
+    add_limit(parser, "to check each gradient")
+    options = parser.parse_args(arguments)
+    return guarded(lambda: _check(options))
+
+
+def _check(options: argparse.Namespace) -> int:
+    from codegen.importing.checking import check_function  # torch's export takes a second
+
+    limit = seconds_of(options.limit)
+    try:
+        with told() as tell, limited(limit):
+            verdict = check_function(
+                options.name,
+                options.axes,
+                options.sizes,
+                limit,
+                lambda what: tell(f"{options.name}: {what}"),
+                options.like,
+            )
+            answer = None
+            with Stage():
+                answer = _answer(verdict, options.json)
+            answer = answer or _answer(verdict.unexplained, options.json)
+    except QuestionError as error:
+        if options.json:
+            refused = {"function": options.name, "outcome": "not understood"}
+            refused |= {"status": NOT_UNDERSTOOD, "problem": error.problem, "message": str(error)}
+            sys.stdout.write(json.dumps(refused, indent=2) + "\n")
+        raise
+    sys.stdout.write(f"{answer}\n")
+    return verdict.status
+
+
+def _answer(verdict, as_json: bool) -> str:
+    return json.dumps(verdict.as_json(), indent=2) if as_json else str(verdict)

@@ -1,0 +1,226 @@
+"""Check a ``torch.autograd.Function``: is its backward the gradient of its own forward?
+
+Both are traced (`backward_of`), the forward is derived, and what the backward says of each gradient
+is a claim of its own, judged as a formula is (``derive/checking``).
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sympy import Integer
+
+from codegen.importing.asked import arguments_of, sizes_of
+from codegen.importing.claims import Backward, Raises, Said, backward_of
+from codegen.importing.functions import FunctionSubject, computed_on, function_of, reference_of
+from codegen.importing.numeric import (
+    InNumbers,
+    check_reading,
+    in_numbers,
+    is_torchs,
+    straight_through,
+)
+from derive.chain.chain import adjoint_of
+from derive.checking.check import check_claim
+from derive.checking.ground import ground_of
+from derive.checking.verdict import Verdict
+from derive.language.errors import QuestionError
+from derive.reading import Claim, Misaligned
+
+RUN = "its file was run, and so were its forward and backward"
+NOTHING = "None is returned for it"
+CONVENTION = (
+    "it differs between equals alone, as it was read; there it does what torch's own derivative of "
+    "this forward does"
+)
+LIKE = "\n    or compare it in numbers with a torch function of the same values: --like FUNCTION"
+STRAIGHT = (
+    "{name} of {function} is not the gradient of its forward, which is 0 wherever there is one: it "
+    "is passed straight through. If that is meant, there is nothing to prove"
+)
+
+
+@dataclass(frozen=True)
+class FunctionVerdict:
+    """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
+    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise.
+    """
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+    numbers: tuple[InNumbers, ...] = ()
+    blamed: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        outcomes = [v.outcome for v in self.verdicts] + ["wrong"] * bool(self.problem)
+        outcomes += [n.outcome for n in self.numbers]
+        return next(
+            (o for o in ("wrong", "undecided", "narrower", "agrees") if o in outcomes), "right"
+        )
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == "right"
+
+    @property
+    def status(self) -> int:
+        return 0 if self.outcome in ("right", "agrees") else 1
+
+    @property
+    def wrong(self) -> list[str]:
+        """The gradients that are wrong."""
+        compared = [f"d{n.name}" for n in self.numbers if n.outcome == "wrong"]
+        return [*self.blamed, *compared] + [
+            a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"
+        ]
+
+    def __str__(self) -> str:
+        lines = [self.problem] if self.problem else []
+        lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
+        lines += map(str, self.numbers)
+        lines += [f"warning: {words}" for words in self.warnings]
+        return "\n".join([*lines, RUN])
+
+    def _named(self, words: str, verdict: Verdict) -> str:
+        """Under the name of the class, not of the forward that it became."""
+        return words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
+
+    @property
+    def unexplained(self) -> FunctionVerdict:
+        bare = (replace(v, answers=v.unexplained.answers) for v in self.verdicts)
+        return replace(self, verdicts=tuple(bare))
+
+    def as_json(self) -> dict:
+        return {
+            "function": self.name,
+            "outcome": self.outcome,
+            "status": self.status,
+            "gradients": [g for v in self.verdicts for g in v.as_json()["gradients"]],
+            "in_numbers": [
+                {"gradient": f"d{n.name}", "outcome": n.outcome, "distance": n.distance}
+                for n in self.numbers
+            ],
+            "warnings": list(self.warnings),
+            "problem": self.problem,
+            "ran": RUN,
+        }
+
+
+def check_function(
+    asked: str | type,
+    axes: str | Mapping[str, str],
+    sizes: str | Mapping[str, int] = "",
+    limit: float | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+    like: str | Callable = "",
+) -> FunctionVerdict:
+    """Whether the backward of a ``torch.autograd.Function`` is the gradient of its forward.
+
+    ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
+    tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
+    file where it is a name: then nothing is traced, and its derivative is compared in numbers.
+    Raises `QuestionError` for what is not understood.
+    """
+    subject = function_of(asked)
+    progress("tracing")
+    if like:
+        numbers = in_numbers(
+            subject, reference_of(subject, like), arguments_of(axes), sizes_of(sizes)
+        )
+        return FunctionVerdict(subject.name, (), (), "", tuple(numbers))
+    try:
+        backward = backward_of(subject, arguments_of(axes), sizes_of(sizes))
+    except Raises as raised:
+        return _raising(subject, raised)
+    except QuestionError as error:
+        passed = straight_through(subject, arguments_of(axes), sizes_of(sizes))
+        if not passed:
+            error.remedy += LIKE
+            raise
+        said = [f"{STRAIGHT.format(name=name, function=subject.name)}" for name in passed]
+        return FunctionVerdict(subject.name, (), (), "\n".join(said), blamed=passed)
+    check_reading(subject, backward)
+    form = ground_of(backward.definition).form
+    due = [s for s in backward.said if not _is_zero(s, backward, form)]
+    verdicts = [_judged(said, backward, subject, limit, progress) for said in due]
+    warnings = (*_warnings(backward, subject), *_straight(backward, subject, verdicts))
+    return FunctionVerdict(subject.name, tuple(verdicts), warnings)
+
+
+def _is_zero(said: Said, backward: Backward, form) -> bool:
+    """Whether None was returned for what has no influence, or none that has a derivative."""
+    return said.expression is None and not said.problem and form.closed.get(f"d{said.name}", 0) == 0
+
+
+def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
+    """The verdict where the backward raises: its shapes fit only where some sizes are equal."""
+    line = linecache.getline(subject.file, raised.line).strip()
+    blamed = computed_on(subject, raised.line)
+    of = f" on the way to {', '.join(blamed)}" if blamed else ""
+    problem = (
+        f"wrong: the backward of {subject.name} raises{of}, line {raised.line}\n    {line}\n"
+        f"    {raised.words}\n"
+        "all sizes differ here: are dimensions exchanged, or is one summed wrongly? The other "
+        "gradients were not judged"
+    )
+    return FunctionVerdict(subject.name, (), (), problem, blamed=blamed)
+
+
+def _straight(backward: Backward, subject: FunctionSubject, verdicts: Sequence[Verdict]):
+    """Of a gradient that is 0 and claimed not to be."""
+    form = ground_of(backward.definition).form
+    for verdict in verdicts:
+        for answer in verdict.answers:
+            if answer.outcome == "wrong" and form.closed.get(adjoint_of(answer.of).name, 0) == 0:
+                yield STRAIGHT.format(name=answer.name, function=subject.name)
+
+
+def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
+    definition = backward.definition
+    of = next(t for t in definition.inputs if t.name == said.name)
+    source = linecache.getline(subject.file, said.line).strip() or NOTHING
+    claim = Claim(of, said.line, source, said.expression, said.expression)
+    if said.problem:
+        claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))
+    elif said.expression is None:
+        claim = Claim(of, said.line, NOTHING, Integer(0), Integer(0))
+    verdict = check_claim(definition, claim, progress, limit, said.numbers, said.with_numbers)
+    (answer,) = (replace(a, called=f"d{said.argument}") for a in verdict.answers)
+    found = answer.refutation and answer.refutation.counterexample
+    if found and found.at_kink and is_torchs(subject, backward, said.argument):
+        answer = replace(answer, outcome="undecided", refutation=None)
+        verdict = replace(verdict, remarks=(CONVENTION,))
+    return replace(verdict, answers=(answer,))
+
+
+def _warnings(backward: Backward, subject: FunctionSubject):
+    if backward.unignored:
+        yield "labels of -100 were left aside, which torch ignores: all labels are classes here"
+    if backward.between and not subject.is_once_differentiable:
+        names = ", ".join(backward.between)
+        yield (
+            f"{names} is kept between, and is neither an input nor an output: second derivatives "
+            f"through {subject.name} take it for a constant, and are silently wrong. Keep inputs "
+            "and outputs alone and compute the rest again, or mark backward @once_differentiable"
+        )
+
+
+def assert_gradient(
+    function: str | type,
+    axes: str | Mapping[str, str],
+    sizes: str | Mapping[str, int] = "",
+    limit: float | None = None,
+) -> None:
+    """Raises `AssertionError` with the verdict unless the backward of ``function`` is proved to be
+    the gradient of its forward; `QuestionError` where it is not understood.
+    """
+    verdict = check_function(function, axes, sizes, limit)
+    assert verdict.right, f"\n{verdict}"
+
+
+__all__ = ["FunctionVerdict", "QuestionError", "assert_gradient", "check_function"]

@@ -1,0 +1,299 @@
+"""What the backward of a Function says of each gradient, as expressions over its own forward.
+
+In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a `Said`
+for each argument that a gradient is due for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import torch
+from sympy import Expr
+
+from codegen.importing import trees
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.driver import _read_back
+from codegen.importing.examples import Example, drawn, example_of
+from codegen.importing.expressed import Expressed
+from codegen.importing.functions import BACKWARD, Both, FunctionSubject, Seen
+from codegen.importing.reader import Declared, Reader
+from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
+from codegen.importing.values import Dims, Statement, Value
+from codegen.importing.writing import class_name, written
+from derive.language.errors import QuestionError
+from derive.notation.completeness import generated_names
+from derive.notation.definition import Definition
+
+
+@dataclass(frozen=True)
+class Said:
+    """The gradient of the argument ``name``: an expression, None where nothing was returned;
+    ``problem`` says why it is no gradient of that argument by its shape. ``line`` is the user's.
+    """
+
+    name: str
+    expression: Expr | None
+    line: int = 0
+    problem: str = ""
+    argument: str = ""  # what the user calls it
+    numbers: Mapping[str, Expr] = field(default_factory=dict)  # that are typed in it
+    with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The forward of a Function, and what its backward says; ``between`` are the names of what it
+    keeps that is neither an input nor an output, and reads in its backward.
+    """
+
+    definition: Definition
+    said: tuple[Said, ...]
+    between: tuple[str, ...]
+    example: Example
+    both: Both
+    inputs: Sequence[Declared] = ()
+    indexed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    of_axis: Mapping[str, Expr] = field(default_factory=dict)  # sizes in those of the user's axes
+    unignored: bool = False  # labels that torch would leave out are taken for none such
+    outputs: tuple[tuple[str | None, ...], ...] = ()  # the axes of each as torch has them
+
+
+class Raises(Exception):
+    """The backward raises at sizes that are all different: ``words``, at ``line``."""
+
+    def __init__(self, words: str, line: int):
+        self.words, self.line = words, line
+        super().__init__(words)
+
+
+def backward_of(
+    subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
+) -> Backward:
+    """Raises `QuestionError` for what is not understood, and `Raises`."""
+    subject.check(arguments)
+    order = {p.name: i for i, p in enumerate(subject.parameters)}
+    arguments = tuple(sorted(arguments, key=lambda a: order[a.name]))
+    example = example_of(subject, arguments, sizes)
+    return _Backward(subject, example).read()
+
+
+class _Backward:
+    """The reading of one Function at one choice of sizes."""
+
+    def __init__(self, subject: FunctionSubject, example: Example):
+        self.subject, self.example = subject, example
+        self.arguments = example.arguments
+        kinds = {a.name: a.kind for a in self.arguments}
+        self.needs = [kinds.get(p.name, GIVEN) not in (LABELS, MASK, GIVEN) for p in self.inputs_of]
+        self.noted = Seen()
+        self.both = Both(subject, self.arguments, self.needs, self.noted)
+
+    @property
+    def inputs_of(self) -> list[inspect.Parameter]:
+        return self.subject.parameters
+
+    def read(self) -> Backward:
+        self.tensors = drawn(self.arguments, self.example.sizes)
+        with torch.no_grad():
+            self.ups = self._run()
+            noted = replace(self.noted)
+            with in_double():
+                traced = trace(
+                    self.both, self.arguments, [*self.tensors, *self.ups],
+                    self.example.sizes, self.subject.file,
+                )  # fmt: skip
+        ignoring = "ignore_index" in inspect.getsource(self.subject.of_class)
+        taken = generated_names(class_name(self.subject.name))
+        reader = Reader(traced, ignoring=ignoring, taken=taken)
+        return self._read(traced, reader, noted)
+
+    def _run(self) -> list[torch.Tensor]:
+        """The upstream gradients, after a run that shows whether the backward raises."""
+        with quiet(), run_in_double():
+            outputs = self.both.outputs(self.tensors)
+            if not outputs:
+                raise QuestionError(
+                    f"{self.subject.name} returns nothing that gradients arrive for",
+                    "return a tensor of floats",
+                    self.subject.place,
+                )
+            ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
+            try:
+                self.both(*self.tensors, *ups)
+            except Exception as error:
+                if self.noted.phase != BACKWARD:
+                    raise
+                raise _raised(error, self.subject.file) from None
+        return ups
+
+    def _read(self, traced: Traced, reader: Reader, noted: Seen) -> Backward:
+        outs, count = traced.outputs, sum(noted.gradients)
+        ys, grads = outs[: noted.outputs], outs[noted.outputs : noted.outputs + count]
+        kept = outs[noted.outputs + count :]
+        places = traced.placeholders[len(self.arguments) :]
+        for place, y in zip(places, ys, strict=True):
+            for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                    reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
+        ahead: list[Statement] = []
+        made: list[Statement] = []
+        along: list[Dims] = []
+
+        def arrive() -> None:
+            made.extend(reader.statements)
+            outputs = [_single(reader, reader.values[y]) for y in ys]
+            along.extend(output.dims for output in outputs)
+            if len(ys) == 1:
+                reader.finish(outputs[0])
+                names = [f"d{reader.statements[-1].name}"]
+                reader.sizes.taken.update(names)
+            else:
+                names = [reader.free_name(f"up{i}") for i in range(len(ys))]
+            arriving = [_arriving(n, o) for n, o in zip(names, outputs, strict=True)]
+            if len(ys) > 1:  # one loss: all outputs, each times what arrives for it
+                reader.declared += [
+                    Declared(n, o.dims, GIVEN) for n, o in zip(names, outputs, strict=True)
+                ]
+                reader.finish(_total(outputs, arriving))
+            ahead.extend(reader.statements)
+            reader.values |= dict(zip(places, arriving, strict=True))
+            reader.statements, reader.prefix = [], "backward_"
+
+        reader.run(arrive, ys)
+        behind, reader.statements = reader.statements, ahead
+        inputs = reader.inputs
+        own = inputs[: len(self.arguments)]
+        unignored = not reader.ignoring and any(map(_ignores, traced.nodes))
+        given = frozenset(d.name for d in inputs if d.kind == GIVEN)
+        definition = _read_back(written(reader, self.subject, given), self.subject).definition
+        several = len(ys) > 1
+        mapped = Expressed(reader, definition, [*made, *behind], times_upstream=several)
+        said = tuple(self._said(reader, mapped, traced, grads, noted))
+        between = self._between(traced, reader, kept, noted, ys)
+        outputs = tuple(tuple(dim[0] if dim else None for dim in dims) for dims in along)
+        return Backward(
+            *(mapped.definition, said, between, self.example, self.both, own),
+            *(reader.indices, dict(reader.sizes.of_axis), unignored, outputs),
+        )
+
+    def _said(self, reader, mapped, traced, grads, noted):
+        """What is returned for each of the arguments."""
+        found = iter(grads)
+        names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=False)}
+        shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
+        given = [*noted.gradients, *[False] * len(self.inputs_of)]
+        for i, p in enumerate(self.inputs_of):
+            node = next(found) if given[i] else None
+            declared = names.get(p.name)
+            if declared is None or not self.needs[i]:
+                continue
+            if node is None:
+                yield Said(declared.name, None, argument=p.name)
+                continue
+            line = traced.place(node).line if traced.place(node) else 0
+            problem = self._too_few(noted) or _misshapen(
+                shapes[p.name], noted.shapes[i], declared.name
+            )
+            if problem:
+                yield Said(declared.name, None, line, problem, p.name)
+                continue
+            value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
+            tree = _reduced(reader, reader.as_number(value), declared.dims)
+            yield Said(
+                declared.name, mapped.gradient(tree), line, "", p.name, mapped.typed_in(tree),
+                partial(mapped.with_numbers, tree),
+            )  # fmt: skip
+
+    def _too_few(self, noted: Seen) -> str:
+        """Why torch refuses all gradients."""
+        returned, taken = len(noted.gradients), len(self.inputs_of)
+        if returned >= taken:
+            return ""
+        return f"of the {taken} arguments of forward, backward answers {returned}: torch refuses it"
+
+    def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
+        """What is kept and read, and is neither an input nor an output."""
+        order = {node: i for i, node in enumerate(traced.nodes)}
+        names = []
+        for i in noted.between:
+            node = kept[i]
+            later = isinstance(node, torch.fx.Node) and any(
+                order[user] > max(order[y] for y in ys) and user.op != "output"
+                for user in node.users
+            )
+            value = reader.values.get(node) if later else None
+            if isinstance(value, Value) and trees.tensors_in(value.tree):
+                names.append(reader.assigned.get(node) or _called(value))
+        return tuple(dict.fromkeys(names))
+
+
+def _called(value: Value) -> str:
+    return value.tree.args[0] if value.tree.kind == "tensor" else "an intermediate"
+
+
+def _raised(error: Exception, file: str) -> Raises | QuestionError:
+    frames = [f for f in _frames(error) if f.filename == file]
+    line = (frames[-1].lineno or 0) if frames else 0
+    first = next((w.strip() for w in str(error).splitlines() if w.strip()), "no message")
+    return Raises(f"{type(error).__name__}: {first}", line)
+
+
+def _frames(error: Exception):
+    import traceback
+
+    return traceback.extract_tb(error.__traceback__)
+
+
+def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
+    """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
+    try:
+        torch.empty(wanted).expand(got)
+    except RuntimeError:
+        return f"d{name} has the shape {got}, and {name} is {wanted}: torch refuses it"
+    return ""
+
+
+def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
+    """A gradient along the dimensions of its argument, summed where it is larger, as autograd
+    does.
+    """
+    extra = value.rank - len(dims)
+    tree, own = value.tree, [*value.dims]
+    for i, dim in enumerate(own):
+        if dim and (i < extra or not dims[i - extra]):
+            free = [a for a in dim if a in tree.free]
+            less = reader.sizes.of(tuple(a for a in dim if a not in tree.free))
+            tree = trees.product(trees.number(less), trees.total(tree, free))
+            own[i] = ()
+    left = Value(tree, tuple(own[extra:]))
+    return reader.moved(left, dims).tree
+
+
+def _ignores(node: torch.fx.Node) -> bool:
+    """Whether an operation leaves out labels of -100 unasked."""
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema) and any(a.name == "ignore_index" for a in schema.arguments)
+
+
+def _single(reader: Reader, value: Value) -> Value:
+    """An output with one axis in each dimension."""
+    value = reader.as_number(value)
+    for i in range(value.rank):
+        value = reader.single(value, i)
+    return value
+
+
+def _arriving(name: str, output: Value) -> Value:
+    return Value(trees.tensor(name, output.axes), output.dims)
+
+
+def _total(outputs: Sequence[Value], arriving: Sequence[Value]) -> Value:
+    tree = trees.ZERO
+    for output, up in zip(outputs, arriving, strict=True):
+        term = trees.total(trees.product(up.tree, output.tree), output.axes)
+        tree = trees.sum_of(tree, term)
+    return Value(tree)

@@ -1,0 +1,126 @@
+"""What was read of a backward, as expressions over the statements of its forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from decimal import Decimal
+
+import sympy
+from sympy import Expr, Integer
+
+from codegen.importing import trees
+from codegen.importing.nodes import mathematics
+from codegen.importing.reader import Reader
+from codegen.importing.values import Refused, Statement
+from derive.chain.chain import adjoint_of
+from derive.language.symbols import Axis
+from derive.notation.definition import Definition
+
+
+class Expressed:
+    """Trees as expressions over the statements of a definition, with the axes that they need."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        definition: Definition,
+        statements: Sequence[Statement],
+        times_upstream: bool,
+    ):
+        self.reader, self.definition = reader, definition
+        self.axes: dict[str, Axis] = {axis.name: axis for axis in definition.axes}
+        known = [*definition.inputs, *(s.tensor for s in definition.statements)]
+        self.tensors: dict[str, Expr] = {t.name: t for t in known}
+        upstream = adjoint_of(definition.output)
+        self.tensors[upstream.name] = upstream
+        self.numbers: Mapping[Expr, Expr] = {}
+        self.factor = upstream if times_upstream else Integer(1)
+        self.unread = {s.name: s for s in statements if s.name not in self.tensors}
+
+    def gradient(self, tree: trees.Tree) -> Expr:
+        """Of the loss, where that was made of several outputs, for any upstream gradient of it."""
+        return self.factor * self(tree)
+
+    def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:
+        """The decimals that ``tree`` and all that it is made of hold, as they are typed."""
+        found = {typed: e for e in _numbers_in(tree) if (typed := _typed(e))}
+        for name in trees.tensors_in(tree) & {*self.unread}:
+            found |= self.typed_in(self.unread[name].tree)
+        return found
+
+    def with_numbers(self, tree: trees.Tree, others: Mapping[Expr, Expr]) -> Expr:
+        """The gradient with other numbers in the place of some."""
+        again = copy(self)
+        again.numbers = {**others, **{-a: -b for a, b in others.items()}}
+        again.tensors = {n: e for n, e in self.tensors.items() if n not in self.unread}
+        return again.gradient(tree)
+
+    def __call__(self, tree: trees.Tree) -> Expr:
+        tree = _with(tree, self.numbers)
+        for name in sorted(_axes_in(tree) - {*self.axes}):
+            self._add_axis(name)
+        for name in trees.tensors_in(tree):
+            if name not in self.tensors:
+                statement = self.unread[name]
+                self.tensors[name] = self(statement.tree)
+        return mathematics(tree, self.tensors, self.axes)
+
+    def _add_axis(self, name: str) -> None:
+        """An axis that the backward alone has: another one of a size that the forward knows."""
+        size = self.reader.sizes.of_axis[name]
+        for other, own in self.reader.sizes.of_axis.items():
+            if other in self.axes and self.reader.sizes.same(own, size):
+                original = self.definition.size(self.axes[other])
+                axis = Axis(name)
+                place = self.definition.axes.index(original) + 1
+                axes = self.definition.axes
+                self.definition = replace(
+                    self.definition,
+                    axes=(*axes[:place], axis, *axes[place:]),
+                    twins=(*self.definition.twins, (axis, original)),
+                )
+                self.axes[name] = axis
+                return
+        raise Refused(
+            f"the backward has a dimension of size {size}, which no tensor of the forward has",
+            "write it with the dimensions that the forward has",
+        )
+
+
+def _numbers_in(tree: trees.Tree) -> set[Expr]:
+    if tree.kind == "number":
+        return {abs(tree.args[0])} if tree.args[0].is_Rational else set()
+    return {e for a in tree.args if isinstance(a, trees.Tree) for e in _numbers_in(a)}
+
+
+def _with(tree: trees.Tree, numbers: Mapping[Expr, Expr]) -> trees.Tree:
+    """The same with other numbers."""
+    if not numbers:
+        return tree
+    if tree.kind == "number":
+        return trees.number(numbers.get(tree.args[0], tree.args[0]))
+    args = tuple(_with(a, numbers) if isinstance(a, trees.Tree) else a for a in tree.args)
+    return replace(tree, args=args)
+
+
+def _typed(number: Expr) -> str:
+    """A decimal as it is typed; empty for any other number."""
+    text = repr(float(number))
+    plain = f"{Decimal(text):f}"
+    return plain if "." in plain and sympy.Rational(text) == number else ""
+
+
+def _axes_in(tree: trees.Tree) -> set[str]:
+    found = set(tree.free)
+    for a in tree.args:
+        if isinstance(a, trees.Tree):
+            found |= _axes_in(a)
+    if tree.kind in (*trees.REDUCTIONS, *trees.RESHAPINGS, "broadcast"):
+        found |= {axis for own in tree.args[1:] for axis in own}
+    if tree.kind == "number":
+        found |= {s.name for s in tree.args[0].free_symbols if isinstance(s, sympy.Symbol)}
+    if tree.kind == "rename":
+        found |= {axis for pair in tree.args[1] for axis in pair}
+    return found

@@ -1,0 +1,269 @@
+"""A ``torch.autograd.Function`` as what can be traced: its forward and its backward in one graph.
+
+The context is one of our own: torch's would hide what a forward keeps for its backward, and whether
+it is an input, the output, or something between, which has no gradient of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from codegen.importing.asked import Argument
+from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
+from codegen.importing.trace import seen
+from derive.language.errors import Place, QuestionError
+from derive.notation.library import run_file
+from derive.reading.pasted import pasted_in
+from derive.reading.refusals import Refusal
+from derive.reading.source import Source
+from derive.reading.unknown import lines_for
+
+FORWARD, BACKWARD = "forward", "backward"
+
+
+class Context:
+    """What ``ctx`` is to a forward and a backward; any other attribute is theirs."""
+
+    def __init__(self, needs_input_grad: Sequence[bool]):
+        self.needs_input_grad = tuple(needs_input_grad)
+        self.saved_tensors: tuple = ()
+        self.not_differentiable: tuple = ()
+
+    def save_for_backward(self, *tensors) -> None:
+        self.saved_tensors = tensors
+
+    save_for_forward = save_for_backward
+
+    @property
+    def saved_variables(self) -> tuple:
+        return self.saved_tensors
+
+    def mark_non_differentiable(self, *tensors) -> None:
+        self.not_differentiable = tensors
+
+    def mark_dirty(self, *tensors) -> None:
+        """What is said of memory is without consequence here."""
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """All upstream gradients arrive here."""
+
+    def kept(self) -> list[torch.Tensor]:
+        """All tensors that the forward left for the backward."""
+        own = [v for v in vars(self).values() if isinstance(v, torch.Tensor)]
+        return [t for t in (*self.saved_tensors, *own) if isinstance(t, torch.Tensor)]
+
+
+@dataclass
+class Seen:
+    """What one run of a Function was seen to do: what `torch.export` resets on a module."""
+
+    phase: str = FORWARD
+    outputs: int = 0
+    is_float: tuple[bool, ...] = ()
+    gradients: tuple[bool, ...] = ()  # which of them are not None
+    shapes: tuple = ()
+    kept: int = 0
+    between: tuple[int, ...] = ()  # which of what is kept is neither an input nor an output
+
+
+@dataclass(frozen=True)
+class FunctionSubject(Subject):
+    """A class with a forward and a backward."""
+
+    kept: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def of_class(self) -> type[torch.autograd.Function]:
+        return self.function
+
+    @property
+    def of_module(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    @property
+    def has_setup(self) -> bool:
+        return self.of_class.setup_context is not torch.autograd.Function.setup_context
+
+    @property
+    def is_once_differentiable(self) -> bool:
+        return "once_differentiable" in getattr(self.of_class.backward, "__qualname__", "") or (
+            hasattr(self.of_class.backward, "__wrapped__")
+        )
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        found = list(inspect.signature(self.of_class.forward).parameters.values())
+        return found if self.has_setup else found[1:]
+
+    def check(self, arguments: Sequence[Argument]) -> None:
+        """Every tensor has axes. Raises `QuestionError`."""
+        names = [p.name for p in self.parameters]
+        given = {a.name for a in arguments}
+        unknown = [name for name in given if name not in names]
+        takes = ", ".join(names)
+        if unknown:
+            raise QuestionError(
+                f"{self.name} has no argument {unknown[0]}", f"it takes {takes}", self.place
+            )
+        missing = [p.name for p in self.parameters if _is_needed(p) and p.name not in given]
+        if missing:
+            raise QuestionError(
+                f"{self.name} needs {', '.join(missing)}, whose axes are not given",
+                f'say them: --axes "{missing[0]}: N C"; what is no tensor needs a default',
+                self.place,
+            )
+
+    def module(self, arguments: Sequence[Argument]) -> torch.nn.Module:
+        """The forward alone."""
+        return ForwardAlone(self, arguments)
+
+    def values(self, arguments: Sequence[Argument], tensors: Sequence) -> list:
+        """All arguments of the forward, those that are no tensors with their defaults."""
+        given = dict(zip((a.name for a in arguments), tensors, strict=False))
+        return [given.get(p.name, p.default) for p in self.parameters]
+
+    def forward(self, context: Context, values: Sequence) -> tuple:
+        if self.has_setup:
+            result = seen(self.of_class.forward)(*values)
+            seen(self.of_class.setup_context)(context, tuple(values), result)
+        else:
+            result = seen(self.of_class.forward)(context, *values)
+        found = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        return tuple(y.clone() if any(y is v for v in values) else y for y in found)
+
+
+def _is_needed(p: inspect.Parameter) -> bool:
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return p.default is inspect.Parameter.empty and p.kind not in variable
+
+
+class ForwardAlone(torch.nn.Module):
+    """The first output that is of floats."""
+
+    def __init__(self, subject: FunctionSubject, arguments: Sequence[Argument]):
+        super().__init__()
+        self.subject, self.arguments = subject, tuple(arguments)
+
+    def forward(self, *tensors):
+        values = self.subject.values(self.arguments, tensors)
+        context = Context([True] * len(values))
+        found = self.subject.forward(context, values)
+        return next(y for y in found if y.is_floating_point())
+
+
+class Both(torch.nn.Module):
+    """The forward and then the backward: called with the arguments and the upstream gradients,
+    it returns the outputs, the gradients that are not None, and what was kept in between.
+    """
+
+    def __init__(
+        self,
+        subject: FunctionSubject,
+        arguments: Sequence[Argument],
+        needs: Sequence[bool],
+        noted: Seen,
+    ):
+        super().__init__()
+        self.subject, self.arguments = subject, tuple(arguments)
+        self.needs, self.noted = tuple(needs), [noted]  # a list: export resets what it sees
+
+    def outputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Those that gradients arrive for."""
+        context = Context(self.needs)
+        found = self.subject.forward(context, self.subject.values(self.arguments, tensors))
+        return [y for y in found if _differs(y, context)]
+
+    def forward(self, *tensors):
+        noted, count = self.noted[0], len(self.arguments)
+        noted.phase = FORWARD
+        values = self.subject.values(self.arguments, tensors)
+        context = Context(self.needs)
+        outputs = self.subject.forward(context, values)
+        ups = iter(tensors[count:])
+        arriving = [next(ups) if _differs(y, context) else torch.zeros_like(y) for y in outputs]
+        noted.phase = BACKWARD
+        gradients = seen(inspect.unwrap(self.subject.of_class.backward))(context, *arriving)
+        if not isinstance(gradients, (tuple, list)):
+            gradients = (gradients,)
+        noted.gradients = tuple(isinstance(g, torch.Tensor) for g in gradients)
+        noted.shapes = tuple(tuple(g.shape) if g is not None else None for g in gradients)
+        kept = context.kept()
+        known = [*values, *outputs]
+        noted.between = tuple(
+            i for i, t in enumerate(kept) if not any(t is other for other in known)
+        )
+        noted.kept, noted.phase = len(kept), ""
+        outputs = [y for y in outputs if _differs(y, context)]
+        noted.outputs = len(outputs)
+        found = [g for g in gradients if isinstance(g, torch.Tensor)]
+        return (*outputs, *found, *kept)
+
+
+def _differs(y: torch.Tensor, context: Context) -> bool:
+    return y.is_floating_point() and not any(y is other for other in context.not_differentiable)
+
+
+def function_of(asked: str | type) -> FunctionSubject:
+    """What ``FILE.py:MyFunction`` or a class means. Raises `QuestionError`."""
+    path, value, name = None, asked, getattr(asked, "__name__", str(asked))
+    if isinstance(asked, str):
+        file, colon, name = asked.rpartition(":")
+        if not colon or not file.endswith(".py"):
+            raise QuestionError(f"{asked} does not name a class of a file", TENSOR_AND_NAME)
+        path = Path(file)
+        module = run_file(path, REMEDIES)
+        there = [n for n, v in vars(module).items() if _is_function(v)]
+        if name not in vars(module):
+            listed = ", ".join(there) or "no torch.autograd.Function"
+            raise QuestionError(f"{path} has no {name}", f"it has {listed}")
+        value = vars(module)[name]
+    if not _is_function(value):
+        raise QuestionError(
+            f"{name} is no torch.autograd.Function", "name a class with a forward and a backward"
+        )
+    return FunctionSubject(value, name, _place_of(value, path), inspect.getdoc(value) or "")
+
+
+def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
+    """The gradients that a line of the backward is on the way to, as far as the text tells."""
+    try:
+        source, first = inspect.getsourcelines(subject.of_class)
+        pasted = pasted_in(Source("".join(source), subject.file).parsed(), with_forward=False)
+    except (OSError, QuestionError, Refusal):
+        return ()
+    own = line - first + 1
+    return tuple(
+        name
+        for name in pasted.returned
+        if any(s.lineno <= own <= (s.end_lineno or 0) for s in lines_for(pasted, name))
+    )
+
+
+def reference_of(subject: FunctionSubject, like: str | Callable) -> Callable:
+    """The function called ``like`` beside the class. Raises `QuestionError`."""
+    if callable(like):
+        return like
+    found = vars(sys.modules[subject.of_class.__module__]).get(like)
+    if not callable(found):
+        raise QuestionError(f"there is no function {like} beside {subject.name}", "--like NAME")
+    return found
+
+
+def _is_function(value: object) -> bool:
+    own = isinstance(value, type) and issubclass(value, torch.autograd.Function)
+    return own and value is not torch.autograd.Function
+
+
+def _place_of(value: type, path: Path | None) -> Place:
+    try:
+        file = inspect.getsourcefile(value.forward) or str(path)
+        return Place(file, inspect.getsourcelines(value)[1])
+    except (OSError, TypeError):
+        return Place(str(path or "<unknown>"), 0)

@@ -1,0 +1,56 @@
+"""The words of numpy that are not torch's, or mean something else there.
+
+A text is numpy's if it names numpy and not torch; then its methods are numpy's too: ``x.var(0)``
+divides by the number of entries, and ``x.max(0)`` is no pair.
+"""
+
+from __future__ import annotations
+
+from derive.reading.operations.entries import Operation, entry
+from derive.reading.operations.making import making
+from derive.reading.operations.products import matmul
+from derive.reading.operations.reductions import reductions, variance
+from derive.reading.operations.shaping import shaping
+from derive.reading.values import Space, Value, number
+
+NO_LESS = number(0)  # degrees of freedom
+
+numpys: dict[str, Operation] = {
+    "max": reductions["amax"],
+    "min": reductions["amin"],
+    "copy": making["clone"],
+    "array": making["clone"],
+    "asarray": making["clone"],
+    "expand_dims": shaping["unsqueeze"],
+    "transpose": shaping["t"],
+}
+
+
+@entry(numpys, "dot", "matmul")
+def _dot(space: Space, a: Value, b: Value):
+    return matmul(space, a, b)
+
+
+@entry(numpys, "var")
+def _var(space: Space, a: Value, dim=None, dtype=None, *, ddof: Value = NO_LESS, keepdim=False):
+    return variance(space, a, dim, None, keepdim, correction=ddof)
+
+
+@entry(numpys, "std")
+def _std(space: Space, a: Value, dim=None, dtype=None, *, ddof: Value = NO_LESS, keepdim=False):
+    return reductions["std"].compute(space, a, dim, None, keepdim, correction=ddof)
+
+
+@entry(numpys, "sum")
+def _sum(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
+    return reductions["sum"].compute(space, a, dim, keepdim, dtype)
+
+
+@entry(numpys, "mean")
+def _mean(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
+    return reductions["mean"].compute(space, a, dim, keepdim, dtype)
+
+
+@entry(numpys, "astype", forms="method")
+def _astype(space: Space, a: Value, dtype):
+    return making["to"].compute(space, a, dtype)

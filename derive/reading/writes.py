@@ -1,0 +1,153 @@
+"""The statements that write into a tensor, and the loops and branches that they stand in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from derive.reading.expressions import BINARY, Expressions
+from derive.reading.lines import written_in
+from derive.reading.loops import ADDS, WHOLE, Loops
+from derive.reading.memory import Cell, Memory, stored_in
+from derive.reading.names import Names
+from derive.reading.operations.dtypes import in_place
+from derive.reading.operations.entries import same_shape
+from derive.reading.operations.functions import plus, subtracted
+from derive.reading.refusals import Mismatch, Refusal
+from derive.reading.stores import Write, stored, stored_in_loop
+from derive.reading.unread import STATEMENTS
+from derive.reading.values import MASK, NUMBER, Space, Value, entries
+
+
+class Writes:
+    """What a `Program` does with such statements; ``run_all`` runs those inside of others."""
+
+    space: Space
+    names: Names
+    memory: Memory
+    loops: Loops
+    expressions: Expressions
+    statement: ast.stmt
+
+    def run_all(self, statements: list[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def loop(self, node: ast.For) -> None:
+        if node.orelse or not isinstance(node.target, ast.Name):
+            raise Refusal(*STATEMENTS[ast.For], node)
+        names = {self.names.ours(name) for name in written_in(node.body)}
+        place = self.loops.enter(self.expressions.read(node.iter), names)
+        inside = place.expression.axes
+        self.memory.cells[self.names.ours(node.target.id)] = self.memory.new(place, node)
+        guards = len(self.loops.guards)
+        self.run_all(node.body)
+        del self.loops.guards[guards:]
+        self.loops.leave()
+        for name in [n for n, cell in self.memory.cells.items() if {*inside} & {*cell.loops}]:
+            del self.memory.cells[name]  # what the last round left behind
+
+    def branch(self, node: ast.If) -> None:
+        """In a loop, the lines of both branches, each where its condition holds."""
+        test = self.expressions.value(node.test) if self.loops.axes else None
+        if test is None or test.kind != MASK or test.dims:
+            raise Refusal(*STATEMENTS[ast.If], node)
+        guards = self.loops.guards
+        for condition, lines in ((test.expression, node.body), (1 - test.expression, node.orelse)):
+            skips = isinstance(lines[-1], ast.Continue) if lines else False
+            guards.append(condition)
+            self.run_all(lines[:-1] if skips else lines)
+            guards.pop()
+            if skips:  # what follows is run where this branch is not taken
+                guards.append(1 - condition)
+                if lines is node.body:
+                    self.run_all(node.orelse)
+                return
+
+    def augment(self, node: ast.AugAssign) -> None:
+        operate = BINARY.get(type(node.op))
+        if operate is None:
+            raise Refusal("this operator is not read", "write dx += expression", node)
+
+        def combined(before: Value) -> Value:
+            return in_place(before, operate(self.space, before, self.expressions.value(node.value)))
+
+        def with_all_rounds(before: Value) -> Value:
+            more = self._added(cell, operate, self.expressions.value(node.value))
+            return in_place(before, operate(self.space, before, more))
+
+        if isinstance(node.target, ast.Subscript):
+            self.store(
+                node.target, node, lambda: self.expressions.value(node.value), operate, combined
+            )
+            return
+        if not isinstance(node.target, ast.Name):
+            raise Refusal("left of += stands a name", "the gradient of x is called dx", node.target)
+        cell = self.memory.own_cell(node.target)
+        if is_number(cell.value) and not cell.broken:
+            more = self._added(cell, operate, self.expressions.value(node.value))
+            new = operate(self.space, cell.value, more)
+            made = replace(self.memory.new(new, node), loops=cell.loops)
+            self.memory.cells[self.names.ours(node.target.id)] = made
+            self.memory.bound[self.names.ours(node.target.id)] = node
+        else:
+            self.memory.write(cell, node.target, node, with_all_rounds)
+
+    def _added(self, cell: Cell, operate: Callable, value: Value) -> Value:
+        """What all rounds of the loops around a line add to a tensor."""
+        if not self.loops.guards and not self.loops.outside(cell.loops):
+            return value
+        if operate not in (plus, subtracted):
+            raise Refusal("every round of the loop changes what the others made", WHOLE)
+        if self.loops.outside(cell.loops):
+            self.loops.note(cell.serial, ADDS)
+        return self.loops.total(value, cell.loops)
+
+    def store(
+        self,
+        target: ast.Subscript,
+        node: ast.stmt,
+        value: Callable[[], Value],
+        operate: Callable | None = None,
+        combined: Callable | None = None,
+    ) -> None:
+        """``x[index] = value``, or with an operator ``x[index] += value``."""
+        if not isinstance(target.value, ast.Name):
+            raise Refusal("a name is indexed here", "write dx[range(n), labels] = ...", target)
+        cell = self.memory.own_cell(target.value)
+
+        def change(x: Value) -> Value:
+            if self.loops.axes:
+                return stored_in_loop(
+                    self.expressions, self.loops, target.slice, x, value(), operate, cell
+                )
+            return stored(self.expressions, target.slice, x, value, Write(operate, combined))
+
+        self.memory.write(cell, target, node, change)
+
+    def write_method(self, func: ast.Attribute, x: Value, new: Value) -> Value:
+        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees."""
+        if not isinstance(new, Value):
+            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", func)
+        new = entries(in_place(x, new), x.dtype)
+        same_shape(self.space, x, new, "what is written into keeps its shape")
+        if x.storage is None:
+            return new
+        if not isinstance(func.value, ast.Name):
+            raise Refusal("this writes into a view", "write into a name: dx.add_(...)", func)
+        cell = self.memory.own_cell(func.value)
+        self.memory.write(cell, func.value, self.statement, lambda before: new)
+        return stored_in(cell)
+
+    def run_method(self, call: ast.Call) -> None:
+        try:
+            self.expressions.read(call)
+        except Mismatch as error:
+            if not isinstance(call.func.value, ast.Name):
+                raise Refusal(error.problem, error.remedy, error.node) from None
+            cell = self.memory.own_cell(call.func.value)
+            cell.broken, cell.node = self.memory.misaligned(error), self.statement
+
+
+def is_number(value) -> bool:
+    return not isinstance(value, Value) or value.kind == NUMBER
