@@ -51,7 +51,7 @@ AXES = {
     "WeightedCrossEntropy": "logits: N C, labels: N int, weight: C given",
 }
 # The class, what is exchanged in it, and the gradients that are wrong then.
-# ruff: noqa: E501 (a line each)
+
 BROKEN = {
     "a missing term: Swish": ("Swish", "1 + x * (1 - s)", "1 + x", "dx"),
     "a sign: SwishSetup": ("SwishSetup", "y + s", "y - s", "dx"),
