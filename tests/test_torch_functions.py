@@ -9,6 +9,7 @@ import pytest
 
 import derive
 from codegen.importing.checking import check_function
+from codegen.importing.expressed import Expressed
 from derive.language.errors import QuestionError
 
 SOURCE = (Path(__file__).parent / "torch_functions.py").read_text()
@@ -363,6 +364,15 @@ def test_what_cannot_be_traced_is_not_understood(tmp_path, name):
     (tmp_path / "more.py").write_text(MORE)
     with pytest.raises(QuestionError, match="--like"):
         check_function(f"{tmp_path}/more.py:{name}", "x: N")
+
+
+def test_what_is_read_wrongly_is_no_verdict(tmp_path, monkeypatch):
+    """A mistake of a rule shows beside the numbers of the Function itself."""
+    (tmp_path / "more.py").write_text(MORE)
+    read = Expressed.gradient
+    monkeypatch.setattr(Expressed, "gradient", lambda self, tree: 2 * read(self, tree))
+    with pytest.raises(QuestionError, match="was read as another one"):
+        check_function(f"{tmp_path}/more.py:Moments", "x: N C")
 
 
 def test_the_assertion_is_the_verdict(tmp_path):

@@ -7,6 +7,7 @@ for each argument that a gradient is due for.
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -88,13 +89,11 @@ class _Backward:
         self.subject, self.example = subject, example
         self.arguments = example.arguments
         kinds = {a.name: a.kind for a in self.arguments}
-        self.needs = [kinds.get(p.name, GIVEN) not in (LABELS, MASK, GIVEN) for p in self.inputs_of]
+        self.needs = [
+            kinds.get(p.name, GIVEN) not in (LABELS, MASK, GIVEN) for p in self.subject.parameters
+        ]
         self.noted = Seen()
         self.both = Both(subject, self.arguments, self.needs, self.noted)
-
-    @property
-    def inputs_of(self) -> list[inspect.Parameter]:
-        return self.subject.parameters
 
     def read(self) -> Backward:
         self.tensors = drawn(self.arguments, self.example.sizes)
@@ -131,14 +130,12 @@ class _Backward:
         return ups
 
     def _read(self, traced: Traced, reader: Reader, noted: Seen) -> Backward:
+        """Long: one pass, in which the upstream gradient arrives when the outputs are known."""
         outs, count = traced.outputs, sum(noted.gradients)
         ys, grads = outs[: noted.outputs], outs[noted.outputs : noted.outputs + count]
         kept = outs[noted.outputs + count :]
         places = traced.placeholders[len(self.arguments) :]
-        for place, y in zip(places, ys, strict=True):
-            for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
-                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                    reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
+        _give_sizes(reader, places, ys)
         ahead: list[Statement] = []
         made: list[Statement] = []
         along: list[Dims] = []
@@ -185,8 +182,8 @@ class _Backward:
         found = iter(grads)
         names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=False)}
         shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
-        given = [*noted.gradients, *[False] * len(self.inputs_of)]
-        for i, p in enumerate(self.inputs_of):
+        given = [*noted.gradients, *[False] * len(self.subject.parameters)]
+        for i, p in enumerate(self.subject.parameters):
             node = next(found) if given[i] else None
             declared = names.get(p.name)
             if declared is None or not self.needs[i]:
@@ -210,7 +207,7 @@ class _Backward:
 
     def _too_few(self, noted: Seen) -> str:
         """Why torch refuses all gradients."""
-        returned, taken = len(noted.gradients), len(self.inputs_of)
+        returned, taken = len(noted.gradients), len(self.subject.parameters)
         if returned >= taken:
             return ""
         return f"of the {taken} arguments of forward, backward answers {returned}: torch refuses it"
@@ -236,16 +233,10 @@ def _called(value: Value) -> str:
 
 
 def _raised(error: Exception, file: str) -> Raises | QuestionError:
-    frames = [f for f in _frames(error) if f.filename == file]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     line = (frames[-1].lineno or 0) if frames else 0
     first = next((w.strip() for w in str(error).splitlines() if w.strip()), "no message")
     return Raises(f"{type(error).__name__}: {first}", line)
-
-
-def _frames(error: Exception):
-    import traceback
-
-    return traceback.extract_tb(error.__traceback__)
 
 
 def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
@@ -271,6 +262,14 @@ def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
             own[i] = ()
     left = Value(tree, tuple(own[extra:]))
     return reader.moved(left, dims).tree
+
+
+def _give_sizes(reader: Reader, places: Sequence, ys: Sequence) -> None:
+    """Upstream gradients have sizes of their own in the trace: those of the outputs."""
+    for place, y in zip(places, ys, strict=True):
+        for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
 
 
 def _ignores(node: torch.fx.Node) -> bool:
