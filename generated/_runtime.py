@@ -78,7 +78,9 @@ class Formula:
         """The names that are not known; a list, since the compiler does not trace sets of keys."""
         return [name for name in self.names if name not in known]
 
-    def demanded(self, name: str, known: Mapping[str, float], numbers: Collection[str] = ()) -> None:
+    def demanded(
+        self, name: str, known: Mapping[str, float], numbers: Collection[str] = ()
+    ) -> None:
         """ValueError where it is not so; written so that NaN is refused too."""
         if not self.value(known):
             tested = any(n in numbers for n in self.names)
@@ -120,7 +122,7 @@ def computed(node: ast.expr) -> Callable[[Mapping], float]:
             def holds(known):
                 numbers = [value(known) for value in values]
                 pairs = zip(signs, numbers, numbers[1:], strict=False)
-                return all([sign(one, other) for sign, one, other in pairs])
+                return all(sign(one, other) for sign, one, other in pairs)
 
             return holds
     raise TypeError(f"no arithmetic: {ast.unparse(node)}")
@@ -383,13 +385,18 @@ class Asked:
         told = bool(inputs) and {*inputs} <= {*parameters}
         first = self._ordered([n for n in tensors if n in inputs] if told else tensors)
         rest = self._ordered([n for n in tensors if n not in first])
-        ordered = [*((n, "same" if told else "saved") for n in first), *((n, "saved") for n in rest)]
+        ordered = [
+            *((n, "same" if told else "saved") for n in first),
+            *((n, "saved") for n in rest),
+        ]
         self.order = [(places[name], name, kind) for name, kind in ordered]
         self.first = [(places[n], n) for n, _ in ordered if len(own.axes_of(n)) > 1]
         self.labels = [(places[n], n, own.bounds[n]) for n in tensors if n in own.bounds]
         self.labels = [label for label in self.labels if label[1] not in own.flags["ignored"]]
         self.tensors = [places[name] for name in tensors]
-        self.rest = [place for place in others.values() if place not in [n[0] for n in self.numbers]]
+        self.rest = [
+            place for place in others.values() if place not in [n[0] for n in self.numbers]
+        ]
         self.passed: dict = {}
 
     def _ordered(self, names: Sequence[str]) -> list[str]:
@@ -477,7 +484,7 @@ class Asked:
             raise ValueError(words) from None
 
     def _looked_at(self, given: Sequence) -> tuple:
-        own, dtype, known, several, owners, changes = self.own, None, {}, {}, {}, []
+        own, dtype, known, several, owners = self.own, None, {}, {}, {}
         word = "" if self.word is None else given[self.word]
         if self.word is not None:
             own.one_of("reduction", word, *own.words)
@@ -489,7 +496,9 @@ class Asked:
             known[name] = math.prod(given[place])
         for place, name in self.first:
             axes = own.along(name, word)
-            own.fits(name, given[place], _written(axes), _expected(axes, {}, {}), dtype, True)
+            own.fits(
+                name, given[place], written_axes(axes), expected_shape(axes, {}, {}), dtype, True
+            )
             dtype = given[place].dtype
         found = {}
         for place, name, kind in self.order:
@@ -497,47 +506,47 @@ class Asked:
             if axes is None or (tensor is None and self._may_be_none(name, word)):
                 continue
             if name in own.flags["broadcast"]:
-                tensor = spread(tensor, tuple(_expected(axes, known, several)))
-            for again in (False, True):  # with all sizes known, of an axis that is there twice
-                tensor, dtype = self._of_kind(name, kind, tensor, axes, dtype, known, several, owners)
-                if again or all(axis in known for axis in _names(axes)):
-                    break
-                for axis, size in _measured(axes, tensor.shape):
-                    if axis not in known:
-                        owners[axis], known[axis] = name, size
-                        if axis in own.several:
-                            several[axis], known[axis] = tuple(size), math.prod(size)
-            found[place] = name, tensor, axes
-        shown = dict(known)  # by shapes alone
+                tensor = spread(tensor, tuple(expected_shape(axes, known, several)))
+            sizes = known, several, owners
+            tensor, dtype = self._of_kind(name, kind, tensor, axes, dtype, sizes)
+            if not all(axis in known for axis in names_in(axes)):
+                measure(name, axes, tensor.shape, sizes)
+                self._of_kind(name, kind, tensor, axes, dtype, sizes)  # an axis is there twice
+            found[place] = tensor, axes
         for demand in self.of_sizes:
-            if not demand.missing(shown):
+            if not demand.missing(known):
                 demand.demanded(own.name, known)
-        known = own.with_fixed(known)
-        for place, (name, tensor, axes) in found.items():
+        changes = self._changes(given, found, known, several)
+        return dtype, own.with_fixed(known), several, changes, set()
+
+    def _changes(self, given: Sequence, found: Mapping, known: Mapping, several: Mapping) -> list:
+        """By place the dtype and the shapes that a tensor is brought to."""
+        changes = []
+        for place, (tensor, axes) in found.items():
             target = torch.float32 if tensor.dtype in HALF else tensor.dtype
             shapes = []
             if tensor.shape != given[place].shape:
                 shapes.append((Tensor.expand, tensor.shape))
-            if any(axis[0] == "*" and len(several[axis[1:].removesuffix("=1")]) != 1 for axis in axes):
+            if any(a[0] == "*" and len(several[a[1:].removesuffix("=1")]) != 1 for a in axes):
                 shape = [1 if a[-2:] in ("1", "=1") else known[a.strip("*")] for a in axes]
                 shapes.append((Tensor.reshape, shape))
             if shapes or target != given[place].dtype:
                 changes.append((place, target if target != given[place].dtype else None, shapes))
-        return dtype, known, several, changes, set()
+        return changes
 
     def _may_be_none(self, name: str, word: str) -> bool:
         return name in self.own.fills or word not in self.own.needed_for.get(name, [word])
 
-    def _of_kind(self, name, kind, tensor, axes, dtype, known, several, owners):
+    def _of_kind(self, name, kind, tensor, axes, dtype, sizes):
         """The tensor as it is computed with, and the dtype of all, where it fits."""
-        own, words = self.own, _written(axes)
+        (known, several, owners), own, words = sizes, self.own, written_axes(axes)
         by: dict[str, list[str]] = {}
-        for axis in dict.fromkeys(_names(axes)):
+        for axis in dict.fromkeys(names_in(axes)):
             if axis in owners:
                 by.setdefault(owners[axis], []).append(axis)
         if by:
             words += " with " + " and ".join(f"{', '.join(a)} as in {n}" for n, a in by.items())
-        shape = tuple(_expected(axes, known, several))
+        shape = tuple(expected_shape(axes, known, several))
         if name in own.bounds:
             tensor = own.index(name, tensor)
             own.fits(name, tensor, words, shape, torch.int64)
@@ -545,7 +554,9 @@ class Asked:
             tensor = own.as_number(name, tensor, dtype)
             own.fits(name, tensor, words, shape, tensor.dtype)
         else:
-            wide = kind == "same" and self.order and {*axes} < {*self.own.along(self.order[0][1], "")}
+            wide = (
+                kind == "same" and self.order and {*axes} < {*self.own.along(self.order[0][1], "")}
+            )
             own.fits(name, tensor, words, shape, dtype, kind == "saved", wide=wide)
             dtype = tensor.dtype if dtype is None else dtype
         return tensor, dtype
@@ -557,16 +568,16 @@ class Asked:
             self.own.in_range(name, arguments[place], *lengths)
 
 
-def _names(axes: Sequence[str]) -> list[str]:
+def names_in(axes: Sequence[str]) -> list[str]:
     return [axis.strip("*") for axis in axes if axis[-2:] not in ("1", "=1")]
 
 
-def _written(axes: Sequence[str]) -> str:
+def written_axes(axes: Sequence[str]) -> str:
     """The shape in words: ``(*N, C)``."""
     return f"({', '.join(axes)},)" if len(axes) == 1 else f"({', '.join(axes)})"
 
 
-def _expected(axes: Sequence[str], known: Mapping, several: Mapping) -> Iterator:
+def expected_shape(axes: Sequence[str], known: Mapping, several: Mapping) -> Iterator:
     """The shape as far as it is known: None stands for a size that is not, ``...`` for several."""
     for axis in axes:
         if axis[0] == "*":
@@ -577,17 +588,17 @@ def _expected(axes: Sequence[str], known: Mapping, several: Mapping) -> Iterator
             yield 1 if axis == "1" else known.get(axis)
 
 
-def _measured(axes: Sequence[str], shape: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Each axis with its size; with those of its dimensions where it is several."""
-    more = len(shape) - len(axes)
-    place = 0
+def measure(name: str, axes: Sequence[str], shape: Sequence[int], sizes: tuple) -> None:
+    """Notes the sizes of axes that are not known yet, and whose they are."""
+    (known, several, owners), more, place = sizes, len(shape) - len(axes), 0
     for axis in axes:
-        if axis[0] == "*":
-            size, place = shape[place : place + more + 1], place + more + 1
-        else:
-            size, place = shape[place], place + 1
-        if axis[-2:] not in ("1", "=1"):
-            yield axis.strip("*"), size
+        end = place + 1 + more * (axis[0] == "*")
+        own, size = axis.strip("*"), tuple(shape[place:end])
+        if axis[-2:] not in ("1", "=1") and own not in known:
+            owners[own], known[own] = name, math.prod(size)
+            if axis[0] == "*":
+                several[own] = size
+        place = end
 
 
 # Tensors as the lines of a module take them
@@ -822,7 +833,6 @@ class Pair(Arguments, Lines):
         by_lines: bool = False,
         differentiated: str = "forward",
     ):
-        """Long: all that a module says of its pair, by name and left out where it is usual."""
         Arguments.__init__(self, name, notation)
         Lines.__init__(self)
         self.views, self.late, self.by_lines = {*views.split()}, {*late.split()}, by_lines
@@ -894,7 +904,10 @@ class Pair(Arguments, Lines):
             elif back[0] is not None:
                 gradients = rule.backward(back[0], *rest, rule.every)
             own = [found.get(name[1:]) for name in self.gradients]
-            sums = [b if a is None else a if b is None else a + b for a, b in zip(gradients, own, strict=False)]
+            sums = [
+                b if a is None else a if b is None else a + b
+                for a, b in zip(gradients, own, strict=False)
+            ]
             return result(tangent, *sums)
 
         words = f"The gradients by {kept[0]}, which is d{self.output}, and by the inputs, of the"
@@ -944,7 +957,9 @@ class Pair(Arguments, Lines):
         shown = [
             own.replace(name=name)
             if self.axes_of(name)
-            else numbers[name].replace(default=numbers[name].default if name == "reduction" else own.empty)
+            else numbers[name].replace(
+                default=numbers[name].default if name == "reduction" else own.empty
+            )
             for name in names
         ]
 
@@ -965,7 +980,9 @@ class Pair(Arguments, Lines):
         count, result = len(shown), fields(function)
         names = getattr(result, "_fields", None)
         whole = names is not None and self.several.intersection(names)
-        signature = signature.replace(parameters=[*shown.values()])
+        signature = inspect.Signature(
+            [*shown.values()], return_annotation=signature.return_annotation
+        )
 
         @functools.wraps(function)
         def public(*args, **kwargs):
@@ -977,7 +994,7 @@ class Pair(Arguments, Lines):
             asked.in_range(arguments, known)
             word = known.get("reduction", "")
             found = called(arguments, known)
-            merged = any([len(sizes) != 1 for sizes in several.values()])
+            merged = any(len(sizes) != 1 for sizes in several.values())
             if not (merged or whole or dtype in HALF):
                 return found
             if names is None:

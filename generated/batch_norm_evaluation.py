@@ -231,7 +231,8 @@ batch_norm_evaluation_double_backward = _pair.double_backward(BatchNormEvaluatio
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda x, running_mean, running_var, gain, bias, eps: gain is None and bias is None,
+    lambda x, running_mean, running_var, gain, bias, eps: gain is None
+    and bias is None
 )
 
 

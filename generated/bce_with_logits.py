@@ -388,7 +388,8 @@ bce_with_logits_double_backward = _pair.double_backward(BCEWithLogitsSecond)
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda logits, target, weight, pos_weight, reduction: weight is None and pos_weight is None,
+    lambda logits, target, weight, pos_weight, reduction: weight is None
+    and pos_weight is None
 )
 
 

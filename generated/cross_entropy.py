@@ -607,7 +607,9 @@ cross_entropy_double_backward = _pair.double_backward(CrossEntropySecond)
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda logits, labels, weight, label_smoothing, ignore_index, reduction: weight is None and label_smoothing == 0 and _runtime.all_count(labels, ignore_index, logits.shape[1]),
+    lambda logits, labels, weight, label_smoothing, ignore_index, reduction: weight is None
+    and label_smoothing == 0
+    and _runtime.all_count(labels, ignore_index, logits.shape[1])
 )
 
 

@@ -430,7 +430,8 @@ cross_entropy_probabilities_double_backward = _pair.double_backward(CrossEntropy
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda logits, target, weight, label_smoothing, reduction: weight is None and label_smoothing == 0,
+    lambda logits, target, weight, label_smoothing, reduction: weight is None
+    and label_smoothing == 0
 )
 
 

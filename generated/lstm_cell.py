@@ -576,7 +576,6 @@ def _behind(
 def _pullback(
     c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
-    State = 2
     N = x.shape[0]
     Gate = 4
     H = h.shape[1]
@@ -635,7 +634,8 @@ lstm_cell_double_backward = _pair.double_backward(LSTMCellSecond)
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda x, h, c, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None and bias_hh is None,
+    lambda x, h, c, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
+    and bias_hh is None
 )
 
 
@@ -850,7 +850,6 @@ def _plain_behind(
 def _plain_pullback(
     c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
-    State = 2
     N = x.shape[0]
     Gate = 4
     H = h.shape[1]

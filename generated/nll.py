@@ -342,7 +342,8 @@ nll_double_backward = _pair.double_backward(NLLSecond)
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda logprobs, labels, weight, ignore_index, reduction: weight is None and _runtime.all_count(labels, ignore_index, logprobs.shape[1]),
+    lambda logprobs, labels, weight, ignore_index, reduction: weight is None
+    and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
 )
 
 

@@ -256,7 +256,8 @@ rnn_cell_double_backward = _pair.double_backward(RNNCellSecond)
 
 # The same for calls that pass nothing optional
 _plain = _pair.special(
-    lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None and bias_hh is None,
+    lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
+    and bias_hh is None
 )
 
 

@@ -10,8 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from torch._C import _dispatch_keys
+from torch._C import (
+    _are_functorch_transforms_active,
+    _dispatch_keys,
+    _get_tracing_state,
+    _len_torch_dispatch_stack,
+)
 from torch.autograd import forward_ad
+from torch.compiler import is_compiling
 
 from ._building import NoCompiler, loaded, tell
 
@@ -115,32 +121,32 @@ def computable(tensors) -> bool:
     at work; None is one that was left out.
     """
     if (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._get_tracing_state() is not None
+        is_compiling()
+        or _are_functorch_transforms_active()
+        or _len_torch_dispatch_stack()
+        or _get_tracing_state() is not None
         or forward_ad._current_level >= 0
     ):
         return False
+    return format_of(tensors) in FORMATS
+
+
+def format_of(tensors) -> torch.dtype | None:
+    """That of tensors whose entries are what their memory holds, at places that C++ can read, and
+    all in one format beside whole numbers; None of others.
+    """
     found = None
     for tensor in tensors:
         if tensor is None:
             continue
-        if not in_memory(tensor):
-            return False
+        if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in KEYS:
+            return None
+        address = tensor.data_ptr()
+        if address % tensor.itemsize if address else tensor.numel():
+            return None
         dtype = tensor.dtype
-        if dtype is not found and dtype is not torch.int64:
-            if found is not None or dtype not in FORMATS:
-                return False
+        if dtype is not found and (found is None or dtype is not torch.int64):
+            if found is not None and found is not torch.int64:
+                return None
             found = dtype
-    return found is not None
-
-
-def in_memory(tensor) -> bool:
-    """Whether the entries of a tensor are what its memory holds, at places that C++ can read."""
-    if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in KEYS:
-        return False
-    address = tensor.data_ptr()
-    if not address:
-        return not tensor.numel()
-    return not address % tensor.itemsize
+    return found

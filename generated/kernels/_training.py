@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ._building import loaded
-from ._running import FORMATS, in_memory
+from ._running import FORMATS, format_of
 
 ALIGNED = 64  # bytes: where a line of a cache begins
 
@@ -37,7 +37,7 @@ class TrainingStep:
         if len(real) != 1 or not real <= FORMATS.keys():
             raise TypeError(f"a step computes in float32 or in float64, not in {real}")
         for name, tensor in (*data.items(), *parameters.items()):
-            if not in_memory(tensor) or not tensor.is_contiguous():
+            if format_of([tensor]) is None or not tensor.is_contiguous():
                 raise ValueError(f"{name} must be a plain tensor on the CPU, and contiguous")
         (self.batch, *_), (count, *others) = sizes.values(), {len(t) for t in data.values()}
         if others:
@@ -69,7 +69,7 @@ class TrainingStep:
         has, and IndexError where one of them, or a label, is none of the examples or classes; then
         nothing is changed.
         """
-        if picks.dtype is not torch.int64 or not in_memory(picks):
+        if picks.dtype is not torch.int64 or format_of([picks]) is None:
             raise TypeError(f"picks must be int64 on the CPU, not {picks.dtype} on {picks.device}")
         if picks.shape != (self.batch,) or not picks.is_contiguous():
             raise ValueError(f"picks must be {self.batch} of them, not {tuple(picks.shape)}")

@@ -2,22 +2,16 @@
 # source sha256: 3d9960b2912cab2db6bbe0203a9ddb3d6e7886a3760e62c5faba894745047329
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNorm on kernels, from batch_norm.cpp. How a table is read stands in _table.py."""
+"""BatchNorm on kernels, those of batch_norm.cpp: _table.py says how this is read."""
 
 from .. import batch_norm as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "ce4a0113c3de62a2dbff8eb458931e35066ed9fdf25e570b0423465b866022c3",
-    """
+table = Table(_module, __file__, """
     x, xhat, y, dy, dx: N C
     gain, bias, dgain, dbias, sum_2: C
     inv_std, mean: 1 C
-    """,
-)
+""", "ce4a0113c3de62a2dbff8eb458931e35066ed9fdf25e570b0423465b866022c3")
 table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")

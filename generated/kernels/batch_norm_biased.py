@@ -2,22 +2,16 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormBiased on kernels, from batch_norm_biased.cpp. How a table is read stands in _table.py."""
+"""BatchNormBiased on kernels, those of batch_norm_biased.cpp: _table.py says how this is read."""
 
 from .. import batch_norm_biased as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "6062e92de0a8e8459d4158b1b00248b38e53279209c7255edc7bdb4c258f3e13",
-    """
+table = Table(_module, __file__, """
     x, xhat, y, dy, dx: N C S
     gain = 1, bias = 0, dgain, dbias, sum_2: C
     inv_std, mean: 1 C 1
-    """,
-)
+""", "6062e92de0a8e8459d4158b1b00248b38e53279209c7255edc7bdb4c258f3e13")
 table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")

@@ -2,21 +2,15 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormEvaluation on kernels, from batch_norm_evaluation.cpp. How a table is read stands in _table.py."""
+"""BatchNormEvaluation on kernels, those of batch_norm_evaluation.cpp: _table.py says how this is read."""
 
 from .. import batch_norm_evaluation as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "73e6471621a81184ea1fb6cc84dc8ed4999bb28ac84dc91666ca367fc2644d51",
-    """
+table = Table(_module, __file__, """
     x, y, dy, dx: N C S
     running_mean, running_var, gain = 1, bias = 0, inv_std, dgain, dbias: C
-    """,
-)
+""", "576d4f34b144c38c2de6c562ed67a68514febbaf80a14c985c88b286b0e273a3")
 table.add(
     "forward",
     "forward(bias, gain, running_mean, running_var, x; C, N, S; eps) -> inv_std, y",

@@ -2,24 +2,18 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BiasedAttention on kernels, from biased_attention.cpp. How a table is read stands in _table.py."""
+"""BiasedAttention on kernels, those of biased_attention.cpp: _table.py says how this is read."""
 
 from .. import biased_attention as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "2431b63db29ca54bd59acc2d46ed2cb1d4258ee1049c82e25244c9a005b67a86",
-    """
+table = Table(_module, __file__, """
     query, dquery: B T E
     key, dkey: B S E
     value: B S F
     bias, probs, dbias: B T S
     dy: B T F
-    """,
-)
+""", "2431b63db29ca54bd59acc2d46ed2cb1d4258ee1049c82e25244c9a005b67a86")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

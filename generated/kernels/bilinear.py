@@ -2,27 +2,21 @@
 # source sha256: 763a314ea4d12494f5032b7210bc54f0329d29015637c5406c1988d309fe7dbe
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Bilinear on kernels, from bilinear.cpp. How a table is read stands in _table.py."""
+"""Bilinear on kernels, those of bilinear.cpp: _table.py says how this is read."""
 
 import torch
 
 from .. import bilinear as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "42f3a9022baaf6c1c615f71d0cd7ff9ace5c48c4f85bef66390a589f2e150a7f",
-    """
+table = Table(_module, __file__, """
     x1: N K
     x2, dx2: N L
     weight: H K L
     bias = 0, dbias: H
     y, dy: N H
     through, dthrough: N L H
-    """,
-)
+""", "42f3a9022baaf6c1c615f71d0cd7ff9ace5c48c4f85bef66390a589f2e150a7f")
 table.add(
     "forward",
     ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),

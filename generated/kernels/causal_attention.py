@@ -2,24 +2,18 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CausalAttention on kernels, from causal_attention.cpp. How a table is read stands in _table.py."""
+"""CausalAttention on kernels, those of causal_attention.cpp: _table.py says how this is read."""
 
 from .. import causal_attention as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "d70a9b8b9f18e1b6c1baf0b105cd852bba0104d864adc34e2501314b5ee4a07a",
-    """
+table = Table(_module, __file__, """
     query, dquery: B T E
     key, dkey: B S E
     value: B S F
     probs, dscores: B T S
     dy: B T F
-    """,
-)
+""", "d70a9b8b9f18e1b6c1baf0b105cd852bba0104d864adc34e2501314b5ee4a07a")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

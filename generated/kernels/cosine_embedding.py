@@ -2,22 +2,16 @@
 # source sha256: 87a92a39e0cc20987633b55e0af11d36bbe0529c8e224dddfdc07b7073467786
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CosineEmbedding on kernels, from cosine_embedding.cpp. How a table is read stands in _table.py."""
+"""CosineEmbedding on kernels, those of cosine_embedding.cpp: _table.py says how this is read."""
 
 from .. import cosine_embedding as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "5ba4c716d5730632384168188a8079bc03085844de3d47e6be8dd798cf5782a9",
-    """
+table = Table(_module, __file__, """
     x1, x2, dx1, dx2: N C
     target, norms_term, norms_term_2, norms, cosine: N
     loss, dloss: one number
-    """,
-)
+""", "5ba4c716d5730632384168188a8079bc03085844de3d47e6be8dd798cf5782a9")
 table.add(
     "none forward",
     "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "

@@ -2,23 +2,17 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyProbabilities on kernels, from cross_entropy_probabilities.cpp. How a table is read stands in _table.py."""
+"""CrossEntropyProbabilities on kernels, those of cross_entropy_probabilities.cpp: _table.py says how this is read."""
 
 from .. import cross_entropy_probabilities as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "714c47c0cf2a0b49d328eedf569e4d0cef094e83f892927426de7b0720c7a1d1",
-    """
+table = Table(_module, __file__, """
     logits, target, logprobs, dlogits, dtarget: N C S
     weight = 1: C
     loss: one number
     dloss, peak_1, sum_2: N S
-    """,
-)
+""", "60e63adf024b4109a1f42aac0985e6115b4f63e7de8c818d59e4a9285489e14d")
 table.add(
     "none forward",
     "none_forward(logits, target, weight; C, N, S; label_smoothing) -> logprobs, loss: N S",

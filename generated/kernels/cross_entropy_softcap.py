@@ -2,7 +2,7 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropySoftcap on kernels, from cross_entropy_softcap.cpp. How a table is read stands in _table.py."""
+"""CrossEntropySoftcap on kernels, those of cross_entropy_softcap.cpp: _table.py says how this is read."""
 
 from .. import cross_entropy_softcap as _module
 from ._table import Table
@@ -14,18 +14,13 @@ def _labels(labels, ignore_index, C, logits):
     return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
 
 
-table = Table(
-    _module,
-    __file__,
-    "d2fda24cdf2631ee141d6473279df9130ce4b3d57c19f6796c31a314da5bfb95",
-    """
+table = Table(_module, __file__, """
     logits, probs, dlogits: N C S
     labels: N S, whole numbers
     weight = 1: C
     counted, labels_kept: N S
     counted_sum_2, loss, dloss: one number
-    """,
-)
+""", "c9ba1978a403ecc1a53ad112ef66057e25df89e05595908f32b0694a616e38fb")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -2,7 +2,7 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyZLoss on kernels, from cross_entropy_z_loss.cpp. How a table is read stands in _table.py."""
+"""CrossEntropyZLoss on kernels, those of cross_entropy_z_loss.cpp: _table.py says how this is read."""
 
 from .. import cross_entropy_z_loss as _module
 from ._table import Table
@@ -14,18 +14,13 @@ def _labels(labels, ignore_index, C, logits):
     return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
 
 
-table = Table(
-    _module,
-    __file__,
-    "fd8ebba3d429044da940c03679ce7da96edf9e457bf4297fbf3723d4322a7dc4",
-    """
+table = Table(_module, __file__, """
     logits, probs, dlogits: N C S
     labels: N S, whole numbers
     weight = 1: C
     counted, log_z, labels_kept: N S
     counted_sum_2, excess_sum, loss, dloss: one number
-    """,
-)
+""", "2b58bf188e2395edd2c2d7a8cb7d5a2a10eab72ed3873e25beaf67bcaf2570ae")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

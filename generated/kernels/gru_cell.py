@@ -2,17 +2,12 @@
 # source sha256: 37a19effc735ca01e752e2166b5550cf0f5fe8bcca71070aa2b99f2b5a08f867
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GRUCell on kernels, from gru_cell.cpp. How a table is read stands in _table.py."""
+"""GRUCell on kernels, those of gru_cell.cpp: _table.py says how this is read."""
 
 from .. import gru_cell as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "bbac3a6a43f501f070d528887de72add1cde8226d3f96df620a93b7e56ec8e60",
-    """
+table = Table(_module, __file__, """
     x: N K
     h, proposed, reset, update, candidate, y, dy, dh: N H
     weight_ih: P K
@@ -21,8 +16,7 @@ table = Table(
     dfrom_state_term, dfrom_input_term, dweight_hh_right, dx_right, dweight_ih_right: N P
     product_1_right: N P
     Gate = 3
-    """,
-)
+""", "33adc2bc746eae231cd3e278223e8859856cf81a6c854950971e3edb3e16b225")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

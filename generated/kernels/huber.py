@@ -2,21 +2,15 @@
 # source sha256: 20293e1abe2d569e21fc1b90ad7527eda706cc2398dee75bff52979fd9f753a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Huber on kernels, from huber.cpp. How a table is read stands in _table.py."""
+"""Huber on kernels, those of huber.cpp: _table.py says how this is read."""
 
 from .. import huber as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "21e2b348cce9f1e908fb7a1d0b9cede254fe81ff07b4d17d8afc7fa2e98d1fb4",
-    """
+table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-    """,
-)
+""", "21e2b348cce9f1e908fb7a1d0b9cede254fe81ff07b4d17d8afc7fa2e98d1fb4")
 table.add("none forward", "none_forward(target, x; N; delta) -> loss: N")
 table.add(
     "none backward",

@@ -2,23 +2,17 @@
 # source sha256: 937205b4ad59c1374ca900e3b26b4b862dee14766df55ab510236d2e5b88ac74
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InstanceNorm on kernels, from instance_norm.cpp. How a table is read stands in _table.py."""
+"""InstanceNorm on kernels, those of instance_norm.cpp: _table.py says how this is read."""
 
 from .. import instance_norm as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "b27ac026ee1117d74a78950cdcc92f8097e84dbbea45590be2bdcb35fbd26b6a",
-    """
+table = Table(_module, __file__, """
     x, xhat, y, dy, dx: N C S
     gain = 1, bias = 0, dgain, dbias: C
     inv_std, mean: N C 1
     sum_2: N C
-    """,
-)
+""", "b27ac026ee1117d74a78950cdcc92f8097e84dbbea45590be2bdcb35fbd26b6a")
 table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")

@@ -2,21 +2,15 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDiv on kernels, from kl_div.cpp. How a table is read stands in _table.py."""
+"""KLDiv on kernels, those of kl_div.cpp: _table.py says how this is read."""
 
 from .. import kl_div as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "2eee1a1dd6bb808eca0d3e6c6ce39688dbc1da2d602fa69dd0be22eb20f6104e",
-    """
+table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: B D
     loss: one number
-    """,
-)
+""", "2eee1a1dd6bb808eca0d3e6c6ce39688dbc1da2d602fa69dd0be22eb20f6104e")
 table.add("none forward", "none_forward(target, x; B, D) -> loss: B D")
 table.add(
     "none backward",

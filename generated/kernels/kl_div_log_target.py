@@ -2,21 +2,15 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDivLogTarget on kernels, from kl_div_log_target.cpp. How a table is read stands in _table.py."""
+"""KLDivLogTarget on kernels, those of kl_div_log_target.cpp: _table.py says how this is read."""
 
 from .. import kl_div_log_target as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "d58655836a986a3be2b49ea89bccfd8727adc3bbe3d7b905d0e42b8d305a4253",
-    """
+table = Table(_module, __file__, """
     x, target, losses, dloss, dx, dtarget: B D
     loss: one number
-    """,
-)
+""", "d58655836a986a3be2b49ea89bccfd8727adc3bbe3d7b905d0e42b8d305a4253")
 table.add("none forward", "none_forward(target, x; B, D) -> losses", "loss = losses")
 table.add(
     "none backward",

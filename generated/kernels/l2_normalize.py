@@ -2,20 +2,14 @@
 # source sha256: 4dd011ced33558233ebcc0051cef2c104dc34eaca0e4bb0eeab9780a42b7b203
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L2Normalize on kernels, from l2_normalize.cpp. How a table is read stands in _table.py."""
+"""L2Normalize on kernels, those of l2_normalize.cpp: _table.py says how this is read."""
 
 from .. import l2_normalize as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "891a87bb55134afe1e9b8a98131ddfa799b169a75d5616b9272afae8a4559cb9",
-    """
+table = Table(_module, __file__, """
     x, y, dy, dx: N C
     norm, length: N 1
-    """,
-)
+""", "891a87bb55134afe1e9b8a98131ddfa799b169a75d5616b9272afae8a4559cb9")
 table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
 table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")

@@ -2,19 +2,13 @@
 # source sha256: 9adebeb1e76e064ba87f01dfb030ff975e349712efcbb572b3dee57a44652e09
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LeakyRelu on kernels, from leaky_relu.cpp. How a table is read stands in _table.py."""
+"""LeakyRelu on kernels, those of leaky_relu.cpp: _table.py says how this is read."""
 
 from .. import leaky_relu as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "989b5a93395ee2f38ad1219c6319caea3222297962898eab7c1378e2b17ac4be",
-    """
+table = Table(_module, __file__, """
     x, y, dy, dx: N
-    """,
-)
+""", "989b5a93395ee2f38ad1219c6319caea3222297962898eab7c1378e2b17ac4be")
 table.add("forward", "forward(x; N; negative_slope) -> y")
 table.add("backward", "backward(dy, x; N; negative_slope) -> dx")

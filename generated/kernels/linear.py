@@ -2,23 +2,17 @@
 # source sha256: 9f44fda21d4149c334047bf6f56ebdf65f71ab833fe59c580d25024fdd302f53
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Linear on kernels, from linear.cpp. How a table is read stands in _table.py."""
+"""Linear on kernels, those of linear.cpp: _table.py says how this is read."""
 
 from .. import linear as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "81edf9aae98f880768feb9a35696b3be96d280a57b4c7a9f461d78c9e6c99e74",
-    """
+table = Table(_module, __file__, """
     x: N K
     weight: K H
     bias = 0, dbias: H
     y, dy: N H
-    """,
-)
+""", "81edf9aae98f880768feb9a35696b3be96d280a57b4c7a9f461d78c9e6c99e74")
 table.add(
     "forward",
     ("product_1", lambda x, weight: x @ weight),

@@ -2,21 +2,15 @@
 # source sha256: 02003d5fc184c690dd969f3fe5f12c14e01550b46693be6a51742dca3180111d
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogCosh on kernels, from log_cosh.cpp. How a table is read stands in _table.py."""
+"""LogCosh on kernels, those of log_cosh.cpp: _table.py says how this is read."""
 
 from .. import log_cosh as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "266a7e96934b74b646eafaa24aec90441c8ae6ff54c1e55271361a87aec30254",
-    """
+table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-    """,
-)
+""", "266a7e96934b74b646eafaa24aec90441c8ae6ff54c1e55271361a87aec30254")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

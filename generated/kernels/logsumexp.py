@@ -2,20 +2,14 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Logsumexp on kernels, from logsumexp.cpp. How a table is read stands in _table.py."""
+"""Logsumexp on kernels, those of logsumexp.cpp: _table.py says how this is read."""
 
 from .. import logsumexp as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "bede33dd15c51cabe49886bb017633003908bbf28414acd7641e33bba917d8da",
-    """
+table = Table(_module, __file__, """
     x, dx: N C
     y, dy: N
-    """,
-)
+""", "bede33dd15c51cabe49886bb017633003908bbf28414acd7641e33bba917d8da")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, x, y; C, N) -> dx")

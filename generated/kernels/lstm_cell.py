@@ -2,17 +2,12 @@
 # source sha256: 6468975c362f90c3783f4636448d6c3983923f9a1f555396a3b41fdea01444b5
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LSTMCell on kernels, from lstm_cell.cpp. How a table is read stands in _table.py."""
+"""LSTMCell on kernels, those of lstm_cell.cpp: _table.py says how this is read."""
 
 from .. import lstm_cell as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "570c8b0beb8451c89e1054c48d981ceb97fb390b41698761bdf348952db8e801",
-    """
+table = Table(_module, __file__, """
     x: N K
     h, c, i, f, g, o, shown, dc: N H
     weight_ih: P K
@@ -22,8 +17,7 @@ table = Table(
     dpre: N P
     State = 2
     Gate = 4
-    """,
-)
+""", "760eba7718702fb2f2f5d1e148280376fa1553625aabcd021a558ff035ba3a63")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

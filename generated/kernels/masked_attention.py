@@ -2,24 +2,18 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedAttention on kernels, from masked_attention.cpp. How a table is read stands in _table.py."""
+"""MaskedAttention on kernels, those of masked_attention.cpp: _table.py says how this is read."""
 
 from .. import masked_attention as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "cc0bba4e52cd1da8f858f114450c47556d4fcd5f312995fe5d9c38651c17f71e",
-    """
+table = Table(_module, __file__, """
     query, dquery: B T E
     key, dkey: B S E
     value: B S F
     mask, probs, dscores: B T S
     dy: B T F
-    """,
-)
+""", "cc0bba4e52cd1da8f858f114450c47556d4fcd5f312995fe5d9c38651c17f71e")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -2,19 +2,13 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedSoftmax on kernels, from masked_softmax.cpp. How a table is read stands in _table.py."""
+"""MaskedSoftmax on kernels, those of masked_softmax.cpp: _table.py says how this is read."""
 
 from .. import masked_softmax as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "dde457ca1e28d6dd477d296a285cb814ee1b43642bb88ad0be2bb44de3af3037",
-    """
+table = Table(_module, __file__, """
     x, mask, y, dy, dx: N C
-    """,
-)
+""", "dde457ca1e28d6dd477d296a285cb814ee1b43642bb88ad0be2bb44de3af3037")
 table.add("forward", "forward(mask, x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: bcf6665016a6d9b5da86ed545f4debc68edcfa34b31c70bbf7734928c0cc7dd7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MLP on kernels, from mlp.cpp. How a table is read stands in _table.py."""
+"""MLP on kernels, those of mlp.cpp: _table.py says how this is read."""
 
 from pathlib import Path as _Path
 
@@ -30,11 +30,7 @@ def _dC(V, E, dloss, contexts, dembcat):
     return dC
 
 
-table = Table(
-    _module,
-    __file__,
-    "4e9e5ffbe9f2c09fc293a15899d542feafd4f6c7b85d2697d88cfa1be2360a09",
-    """
+table = Table(_module, __file__, """
     contexts: N T, whole numbers
     labels: N, whole numbers
     C: V E
@@ -47,8 +43,7 @@ table = Table(
     xhat, h, dhprebn: N H
     probs, dlogits_: N V
     loss, dloss: one number
-    """,
-)
+""", "4e9e5ffbe9f2c09fc293a15899d542feafd4f6c7b85d2697d88cfa1be2360a09")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",

@@ -2,7 +2,7 @@
 # source sha256: 348f2a796e0af5d46e335396a3330d054a6b387c058ec7f28926a46c7529bbda
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NLL on kernels, from nll.cpp. How a table is read stands in _table.py."""
+"""NLL on kernels, those of nll.cpp: _table.py says how this is read."""
 
 from .. import nll as _module
 from ._table import Table
@@ -14,18 +14,13 @@ def _labels(labels, ignore_index, C, logprobs):
     return _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
 
 
-table = Table(
-    _module,
-    __file__,
-    "9e06a7683dba0299e82a59868c18474b93574db48f6774234747780176963c06",
-    """
+table = Table(_module, __file__, """
     logprobs, dlogprobs: N C S
     labels: N S, whole numbers
     weight = 1: C
     loss, dloss, counted_sum_2: one number
     labels_kept: N S
-    """,
-)
+""", "f270526dc45f48d39c402bda8a6824083fcc16dabc849492a30b9abe6063ccd9")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

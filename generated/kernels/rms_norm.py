@@ -2,22 +2,16 @@
 # source sha256: 8a2f462582ed9806e93fe4b53266392e374d9069bb9c470dfa63e1aaa28be22f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RMSNorm on kernels, from rms_norm.cpp. How a table is read stands in _table.py."""
+"""RMSNorm on kernels, those of rms_norm.cpp: _table.py says how this is read."""
 
 from .. import rms_norm as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "87e21180cec7da639e14e0a0e7cc24b7529d6510f0e35cd30f2b515794bbe55a",
-    """
+table = Table(_module, __file__, """
     x, y, dy, dx: N C
     gain = 1, dgain: C
     inv_rms: N 1
-    """,
-)
+""", "87e21180cec7da639e14e0a0e7cc24b7529d6510f0e35cd30f2b515794bbe55a")
 table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
 table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
 table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")

@@ -2,24 +2,18 @@
 # source sha256: 049a4742a7f655243d433246baf4a8db79875f17ebb226d59531fc18e8960986
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RNNCell on kernels, from rnn_cell.cpp. How a table is read stands in _table.py."""
+"""RNNCell on kernels, those of rnn_cell.cpp: _table.py says how this is read."""
 
 from .. import rnn_cell as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "e3050431a949ca525495e5ca2a1e379c2b5137f26d895f106e00e365e8c54ff1",
-    """
+table = Table(_module, __file__, """
     x: N K
     h, y, dy, dpre: N H
     weight_ih: H K
     weight_hh: H H
     bias_ih = 0, bias_hh = 0, dbias_ih: H
-    """,
-)
+""", "cba514591317f4ea955ffd8cd50144fdce70b76d584c5ad8688cb9fa52d2f343")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

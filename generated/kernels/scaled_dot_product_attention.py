@@ -2,24 +2,18 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""ScaledDotProductAttention on kernels, from scaled_dot_product_attention.cpp. How a table is read stands in _table.py."""
+"""ScaledDotProductAttention on kernels, those of scaled_dot_product_attention.cpp: _table.py says how this is read."""
 
 from .. import scaled_dot_product_attention as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "e19ee6692d38ce75bae545f2bb230d6802f11a16054e87a3d4aa1406a68c5a3c",
-    """
+table = Table(_module, __file__, """
     query, dquery: B T E
     key, dkey: B S E
     value: B S F
     probs, dscores: B T S
     dy: B T F
-    """,
-)
+""", "e19ee6692d38ce75bae545f2bb230d6802f11a16054e87a3d4aa1406a68c5a3c")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

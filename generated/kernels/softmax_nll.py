@@ -2,22 +2,16 @@
 # source sha256: 02c7f493ca2a5b7d0c0d27cb35002f0e0b3547c330b2bdca47c88bf29cee322c
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftmaxNLL on kernels, from softmax_nll.cpp. How a table is read stands in _table.py."""
+"""SoftmaxNLL on kernels, those of softmax_nll.cpp: _table.py says how this is read."""
 
 from .. import softmax_nll as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "af5d3df87c740c935af35a63640cf9ded0b134d8689f4f7a655fb982da60d26b",
-    """
+table = Table(_module, __file__, """
     logits, probs, dlogits: N C
     labels: N, whole numbers
     loss, dloss: one number
-    """,
-)
+""", "af5d3df87c740c935af35a63640cf9ded0b134d8689f4f7a655fb982da60d26b")
 table.add("forward", "forward(labels, logits; C, N) -> probs, loss")
 table.add("backward", "backward(dloss, labels, probs; C, N) -> dlogits")
 table.add("loss", "loss(labels, logits; C, N) -> dlogits, loss")

@@ -2,19 +2,13 @@
 # source sha256: 20f420d354ddbb9ce8bf35559b1159e3111f42cabb5edb9a692f85e523eda060
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softplus on kernels, from softplus.cpp. How a table is read stands in _table.py."""
+"""Softplus on kernels, those of softplus.cpp: _table.py says how this is read."""
 
 from .. import softplus as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "82cd060b0958a04247ee2acacef8fd12b259b65da5db0c02db493eb9152f77cc",
-    """
+table = Table(_module, __file__, """
     x, y, dy, dx: N
-    """,
-)
+""", "82cd060b0958a04247ee2acacef8fd12b259b65da5db0c02db493eb9152f77cc")
 table.add("forward", "forward(x; N; beta) -> y")
 table.add("backward", "backward(dy, x; N; beta) -> dx")

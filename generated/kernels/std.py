@@ -2,22 +2,16 @@
 # source sha256: 0526a3fa5c8c0ab90ceaaff2aa40f53869fd488bbbc18e19840568475520c114
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Std on kernels, from std.cpp. How a table is read stands in _table.py."""
+"""Std on kernels, those of std.cpp: _table.py says how this is read."""
 
 from .. import std as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "510a9a1d6f57e35c0b84da35e2e5dab4ae73fdb75ae95a03eb75cb9c0a930007",
-    """
+table = Table(_module, __file__, """
     x, diff, dx: N C
     var, y, dy, sum_2: N
     mean: N 1
-    """,
-)
+""", "510a9a1d6f57e35c0b84da35e2e5dab4ae73fdb75ae95a03eb75cb9c0a930007")
 table.add("forward", "forward(x; C, N; correction) -> diff, var, y")
 table.add("backward", "backward(diff, dy, var; C, N; correction) -> dx")
 table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, var, y")

@@ -2,19 +2,13 @@
 # source sha256: 977614093430ebca364fe178d52a336fd99c16413ca7498b275b565feff01757
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Swiglu on kernels, from swiglu.cpp. How a table is read stands in _table.py."""
+"""Swiglu on kernels, those of swiglu.cpp: _table.py says how this is read."""
 
 from .. import swiglu as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "e67ae908be67f221eed20a4bae14a6c6e0946b883f5d8c110cb25fd21442730d",
-    """
+table = Table(_module, __file__, """
     gate, x, y, dy, dgate, dx: N
-    """,
-)
+""", "e67ae908be67f221eed20a4bae14a6c6e0946b883f5d8c110cb25fd21442730d")
 table.add("forward", "forward(gate, x; N) -> y")
 table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

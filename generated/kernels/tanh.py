@@ -2,19 +2,13 @@
 # source sha256: 709abd384979600cb9b5af195d86f55c93c5e850b4f4cfaf862b1351452bdcba
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Tanh on kernels, from tanh.cpp. How a table is read stands in _table.py."""
+"""Tanh on kernels, those of tanh.cpp: _table.py says how this is read."""
 
 from .. import tanh as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "e620edc4910b44b93744a3ae36b70cd42235aaa7e567d777bcc7fadbc53e18d2",
-    """
+table = Table(_module, __file__, """
     x, y, dy, dx: N
-    """,
-)
+""", "e620edc4910b44b93744a3ae36b70cd42235aaa7e567d777bcc7fadbc53e18d2")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, y; N) -> dx")

@@ -2,22 +2,16 @@
 # source sha256: 8da570031c9f00acc78826be349f1b3ce8ebaead95269549072f8821d1f23627
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Var on kernels, from var.cpp. How a table is read stands in _table.py."""
+"""Var on kernels, those of var.cpp: _table.py says how this is read."""
 
 from .. import var as _module
 from ._table import Table
 
-
-table = Table(
-    _module,
-    __file__,
-    "cf7912451003a739d281852419714fc5e9d6477db2da9198048d9134764b3a57",
-    """
+table = Table(_module, __file__, """
     x, diff, dx: N C
     y, dy, sum_2: N
     mean: N 1
-    """,
-)
+""", "cf7912451003a739d281852419714fc5e9d6477db2da9198048d9134764b3a57")
 table.add("forward", "forward(x; C, N; correction) -> diff, y")
 table.add("backward", "backward(diff, dy; C, N; correction) -> dx")
 table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, y")
