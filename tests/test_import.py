@@ -163,6 +163,11 @@ READS = {
         "input: N, sin: N",
         ["y = input * sin(sin_)"],
     ),
+    "a constant that is called as an argument is": (
+        "def f(pi, log):\n    return pi - 0.5 * math.log(2 * math.pi) + log\n",
+        "pi: N, log: N",
+        ["y = pi_ - log(2 * pi) / 2 + log_"],
+    ),
     "what has no influence is left out": (
         "def f(x, unused):\n    return x * 2\n",
         "x: N, unused: N",
