@@ -163,6 +163,20 @@ READS = {
         "input: N, sin: N",
         ["y = input * sin(sin_)"],
     ),
+    "a constant that is called as an argument is": (
+        "def f(pi, log):\n    return pi - 0.5 * math.log(2 * math.pi) + log\n",
+        "pi: N, log: N",
+        ["y = pi_ - log(2 * pi) / 2 + log_"],
+    ),
+    "a loss of torch's that bends": (
+        "def f(x, t):\n    return F.huber_loss(x, t, reduction='none')\n",
+        "x: N, t: N",
+        [
+            "diff = x - t",
+            "distance = Abs(diff)",
+            "y = Piecewise((diff ** 2 / 2, distance < 1), (distance - 0.5, True))",
+        ],
+    ),
     "what has no influence is left out": (
         "def f(x, unused):\n    return x * 2\n",
         "x: N, unused: N",

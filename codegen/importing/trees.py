@@ -288,7 +288,11 @@ def depth_of(e: Tree) -> int:
 
 
 def calls_in(e: Tree) -> set[str]:
-    """SymPy's functions that are called in it."""
+    """SymPy's functions and constants that are named in it."""
+    if e.kind == "number":  # sqrt(2*pi)
+        named = {*e.args[0].atoms(sympy.NumberSymbol), *e.args[0].atoms(sympy.Function)}
+        roots = {"sqrt"} if e.args[0].atoms(sympy.Pow) else set()
+        return roots | {str(getattr(n, "func", n) if n.args else n) for n in named}
     own = {e.args[0]} if e.kind == "call" else set()
     return own.union(*(calls_in(a) for a in e.args if isinstance(a, Tree)))
 

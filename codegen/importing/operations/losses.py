@@ -58,9 +58,8 @@ def _huber(r, x, target, reduction=MEAN, delta=1.0):
     def linear(n: Tree) -> Tree:
         return trees.product(edge, trees.difference(n, trees.quotient(edge, TWO)))
 
-    return _bent(
-        r, x, target, reduction, lambda d: trees.quotient(trees.square(d), TWO), linear, edge
-    )
+    shape = (lambda d: trees.quotient(trees.square(d), TWO), linear, edge)
+    return _bent(r, x, target, reduction, shape)
 
 
 @rule("smooth_l1_loss")
@@ -70,9 +69,8 @@ def _smooth_l1(r, x, target, reduction=MEAN, beta=1.0):
     def linear(n: Tree) -> Tree:
         return trees.difference(n, trees.quotient(edge, TWO))
 
-    return _bent(
-        r, x, target, reduction, lambda d: trees.quotient(trees.square(d), twice), linear, edge
-    )
+    shape = (lambda d: trees.quotient(trees.square(d), twice), linear, edge)
+    return _bent(r, x, target, reduction, shape)
 
 
 @rule("soft_margin_loss")
