@@ -332,3 +332,25 @@ def test_an_argument_that_a_rule_does_not_know_is_refused():
     with pytest.raises(QuestionError, match="rounding"):
         from_torch(lambda x, y: torch.div(x, y, rounding_mode="floor"), "x: N, y: N")
     assert "div" in rules
+
+
+def test_a_line_of_several_statements_names_nothing(tmp_path):
+    """Which of them an operation was of cannot be seen; a wrong name would be read as a promise."""
+    file = tmp_path / "one_line.py"
+    file.write_text(
+        "def overlap(p, t):\n"
+        "    tp = (p * t).sum(1); fp = (p * (1 - t)).sum(1)\n"
+        "    score = tp / (tp + 2 * fp + 1)\n"
+        "    return score.mean()\n"
+    )
+    found = imported(f"{file}:overlap", "p: N C, t: N C")
+    assert "score" in found.text and "tp" not in found.text and "fp" not in found.text
+
+
+def test_a_tensor_may_have_no_dimension_and_a_function_any_name(tmp_path):
+    file = tmp_path / "named.py"
+    file.write_text("def random(x, scale):\n    return (scale * x).sum()\n")
+    for said in ("()", ""):
+        found = imported(f"{file}:random", f"x: N, scale: {said}")
+        assert "class RandomForward(Forward):" in found.text
+        assert "scale = Input()" in found.text

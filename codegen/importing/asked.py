@@ -79,6 +79,7 @@ def _argument(name: str, words: list[str]) -> Argument:
     if not ARGUMENT.fullmatch(name):
         raise QuestionError(f"--axes: {name!r} is not the name of an argument", f"write {EXAMPLE}")
     kind = words.pop() if words and words[-1] in KINDS else ""
+    words = [] if words == ["()"] else words  # a tensor without dimensions
     for axis in words:
         if not (axis.isidentifier() or axis.isdigit()) or axis == "0" or axis.startswith("_"):
             raise QuestionError(

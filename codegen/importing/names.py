@@ -33,8 +33,8 @@ def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.N
         if not lines or isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)):
             continue
         around = [s for s in statements if s.lineno <= lines[-1] <= (s.end_lineno or 0)]
-        if around:
-            inner = min(around, key=lambda s: (s.end_lineno or 0) - s.lineno)
+        if len(around) == 1:  # of several on one line nothing says which it was
+            (inner,) = around
             if not runs or runs[-1][0] is not inner:
                 runs.append((inner, []))
             runs[-1][1].append(node)

@@ -12,6 +12,7 @@ from codegen.importing.asked import GIVEN, LABELS
 from codegen.importing.reader import ONE_AXIS, Declared, Reader
 from codegen.importing.subjects import Subject
 from codegen.importing.text import text
+from derive.notation.forward import is_in_the_way
 
 OURS = ("Broadcast", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot", "Position")
 OURS += ("Rename", "Sum", "Unflatten")
@@ -67,7 +68,9 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
 
 
 def class_name(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
+    """The function's name as a class has it; a longer one where its module would hide another."""
+    found = "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
+    return f"{found}Forward" if is_in_the_way(found) else found
 
 
 def _declaration(declared: Declared, kept: frozenset[str]) -> str:

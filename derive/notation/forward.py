@@ -64,13 +64,18 @@ class ForwardMeta(type):
 def _check_file(name: str) -> None:
     """The module that is written is in nobody's way."""
     taken = snake_case(name) in OF_FOLDER
-    if taken or len(name) > LONGEST_NAME or snake_case(name) in sys.stdlib_module_names:
+    if len(name) > LONGEST_NAME or is_in_the_way(name):
         beside = f"; {' and '.join(OF_FOLDER)} stand beside the modules" if taken else ""
         raise NotationError(
             f"{name[:LONGEST_NAME]} cannot be the name of a forward: its file would be in the way"
             f"{beside}",
             f"choose a name of at most {LONGEST_NAME} letters that no module of Python's has",
         )
+
+
+def is_in_the_way(name: str) -> bool:
+    """Whether the module of a forward with that name would hide another."""
+    return snake_case(name) in OF_FOLDER or snake_case(name) in sys.stdlib_module_names
 
 
 def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
