@@ -10,7 +10,7 @@ from pathlib import Path
 from codegen.quality import Emitted
 from codegen.targets import Kernels
 from codegen.targets.torch.standalone import standalone
-from codegen.targets.torch.target import RUNTIME, runtime
+from codegen.targets.torch.target import beside, runtime
 from derive.language.errors import QuestionError
 from derive.running import writing
 from derive.running.folders import is_empty
@@ -62,10 +62,12 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
 
 def with_runtime(texts: Mapping[Path, str], alone: bool = False) -> dict[Path, str]:
     """The modules, and in each of their folders the file that they share, or all of it in each."""
-    shared = runtime()
     if alone:
-        return {path: standalone(text, shared) for path, text in texts.items()}
-    return {path.parent / RUNTIME: shared for path in texts} | dict(texts)
+        return {path: standalone(text, runtime()) for path, text in texts.items()}
+    shared = {
+        p.parent / name: own for p, text in texts.items() for name, own in beside(text).items()
+    }
+    return shared | dict(texts)
 
 
 def outdated(texts: Mapping[Path, str]) -> list[Path]:

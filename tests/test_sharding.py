@@ -5,7 +5,7 @@ of every forward, forwards written for it, and what is refused.
 import pytest
 import sympy
 import torch
-from generating import draw, forward_file, labels, module_from
+from generating import draw, forward_file, labels
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -20,8 +20,9 @@ from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.sharding.overwriting import overwriting
 from codegen.targets import targets
-from codegen.targets.torch import shard_check
-from codegen.targets.torch.simulated import Simulated, on_ranks
+from codegen.targets.torch import _ranks, shard_check
+from codegen.targets.torch.loading import load
+from codegen.targets.torch.simulated import on_ranks, simulated
 from derive import derive, forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import reduced_forward
@@ -61,13 +62,12 @@ def compared(forward, refused=()) -> dict[str, float]:
     "name, axis",
     [("var", "C"), ("batch_norm_biased", "N"), ("layer_norm", "C"), ("softmax_nll", "C")],
 )
-def test_what_is_larger_than_a_packet(name, axis):
+def test_what_is_larger_than_a_packet(name, axis, monkeypatch):
     forward = forward_from(name)
     program, whole = of_one_process(forward)
     split = sharded(program, [axis])
     text = targets["torch"].render_sharded(split)
-    assert text.count("ROOM = 262144") == 1
-    text = text.replace("ROOM = 262144", "ROOM = 0")
+    monkeypatch.setattr(_ranks.Ranks, "ROOM", 0)
     given = text, whole, forward.definition, program, split
     assert targets["torch"].difference_of_parts(*given) < TOLERANCE
 
@@ -189,11 +189,10 @@ def test_what_is_no_logarithm_of_shares_is_not_taken_apart(tmp_path):
     assert "logarithm" not in sharded(program, ["C"]).rewritten
 
 
-def test_all_but_the_first_record_nothing(tmp_path):
+def test_all_but_the_first_record_nothing():
     program, _ = of_one_process(forward_from("softmax_nll"))
     text = targets["torch"].render_sharded(sharded(program, ["C"]))
-    module = module_from(text, tmp_path, "recorded")
-    module.dist = Simulated()
+    module = load(text, "recorded")
 
     def on_one(groups, place):
         x = torch.randn(3, 4, requires_grad=True)
@@ -201,7 +200,8 @@ def test_all_but_the_first_record_nothing(tmp_path):
         atoms = module.softmax_nll_shard_c_atoms(x, torch.tensor([0, 1, 7]), *groups)
         return any(v.requires_grad for v in (*forward, *atoms))
 
-    assert on_ranks([2], on_one) == [False, False]
+    with simulated():
+        assert on_ranks([2], on_one) == [False, False]
 
 
 def test_the_report_has_them():
@@ -334,7 +334,7 @@ def test_in_chunks_nothing_is_held_that_lies_along_the_axis(tmp_path):
     """
     forward = forward_from(forward_file(tmp_path, "LinearNLL", LINEAR_NLL))
     found = generate_of_ranks(forward, ["C"], way=CHUNK)
-    module = module_from(found.text, tmp_path, "linear_nll_chunk_c")
+    module = load(found.text, "linear_nll_chunk_c")
     n, k, c, chunk = 40, 3, 50, 8
     x, weight, bias = draw(n, k), draw(c, k, seed=2), draw(c, seed=3)
     leaves = [tensor.requires_grad_() for tensor in (x, weight, bias)]

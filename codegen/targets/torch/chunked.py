@@ -81,7 +81,7 @@ class ChunkedPage(ShardedPair):
         lines = [f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")]
         lines += [
             self.prepared,
-            f'{over} = _Chunks("{program.name}", {like}, {place}, chunk)',
+            f'{over} = _ranks.Chunks("{program.name}", {like}, {place}, chunk)',
             broken(f"{output} = {program.title}Function.apply({over}, {self.inputs})"),
         ]
         whole = self.printer(function).restored(output, layout)
@@ -131,7 +131,7 @@ class ChunkedPage(ShardedPair):
             f"{', '.join(tensors)}{comma} = ctx.saved_tensors",
             *[f"{', '.join(numbers)}{',' * (len(numbers) == 1)} = ctx.numbers"] * bool(numbers),
             f"{over} = ctx.over",
-            f'again = _Chunks("{program.name}", {over}, {over}.size, {over}.chunk)',
+            f'again = _ranks.Chunks("{program.name}", {over}, {over}.size, {over}.chunk)',
             f"wanted = {in_tuple(self.wanted())}",
             *backward,
             f"return {in_tuple(['None', *returned])}",
@@ -141,7 +141,7 @@ class ChunkedPage(ShardedPair):
         return Pair(self.inputs, output, upstream, *lines)
 
     def wanted(self) -> list[str]:
-        """For each gradient what `_Chunks.gradients` is told of it."""
+        """For each gradient what `_ranks.Chunks.gradients` is told of it."""
         program = self.program
         found = []
         for i, p in enumerate(program.forward.parameters, 1):

@@ -20,7 +20,7 @@ from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.loading import load
 from codegen.targets.torch.oracle import NOTHING, Dims
-from codegen.targets.torch.simulated import Simulated, on_ranks
+from codegen.targets.torch.simulated import on_ranks, simulated
 from derive.notation.definition import Definition
 from derive.notation.layout import Layout
 
@@ -36,12 +36,11 @@ def largest_difference_of_parts(
     """The largest difference of anything that a rank returns to its part of what the whole module
     returns, relative to the largest entry. Infinite where one is finite and the other is not.
     """
-    module = load(text, sharded.program.name)
-    module.dist = Simulated()
-    found = [0.0]
-    for case in cases(whole, definition, program, sharded):
-        counts = [len(case.cut.shares)] * len(sharded.groups.axes)
-        found += on_ranks(counts, partial(case.difference, module))
+    module, found = load(text, sharded.program.name), [0.0]
+    with simulated():
+        for case in cases(whole, definition, program, sharded):
+            counts = [len(case.cut.shares)] * len(sharded.groups.axes)
+            found += on_ranks(counts, partial(case.difference, module))
     return max(found)
 
 

@@ -1,6 +1,6 @@
 """Prints the values and steps of a function that is split over ranks, beside those of any other.
 
-What the ranks tell each other is a method of ``_Ranks``, which stands at the end of the module.
+What the ranks tell each other is a method of `_ranks.Ranks`.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class ShardPrinter(Printer):
 
     def _OwnLargest(self, value: shards.OwnLargest):
         along = value.along[0] if len(value.along) == 1 else value.along
-        return f"_largest({self.text(value.operand)}, {along}, {value.keep})", ATOM
+        return f"_ranks.largest_of({self.text(value.operand)}, {along}, {value.keep})", ATOM
 
     def _OwnMean(self, value: shards.OwnMean):
         along = value.along[0] if len(value.along) == 1 else value.along
-        return f"_mean({self.text(value.operand)}, {along})", ATOM
+        return f"_ranks.mean_of({self.text(value.operand)}, {along})", ATOM
 
     def _Unshifted(self, value: shards.Unshifted):
         return self.tight(value.operand) + UNSHIFTED[value.kind], ATOM

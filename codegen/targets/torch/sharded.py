@@ -113,7 +113,7 @@ class ShardedPage(Functions):
         """``lines`` where the ranks are known; ``ever`` for those of a backward that follows."""
         name, meets = name or function.name, self.meets_ever() if ever else self.meets(function)
         withs = [
-            f'_Ranks("{name}", {self.group[axis]}, {meets[axis]}) as {self.over[axis]}'
+            f'_ranks.Ranks("{name}", {self.group[axis]}, {meets[axis]}) as {self.over[axis]}'
             for axis in self.as_met(function)
         ]
         inside = [
@@ -121,7 +121,7 @@ class ShardedPage(Functions):
             for line in lines
         ]
         groups = ", ".join(f"{group}={group}" for group in self.group.values())
-        several = [f'_apart("{name}", {groups})'] * (len(withs) > 1)
+        several = [f'_ranks.apart("{name}", {groups})'] * (len(withs) > 1)
         opened = f"with {', '.join(withs)}:"
         if len(STEP + opened) > LONGEST:
             opened = f"with (\n{WITHIN}" + f",\n{WITHIN}".join(withs) + f",\n{STEP}):"
@@ -256,7 +256,7 @@ class ShardedPage(Functions):
         given = ", ".join([in_tuple([*self.over.values()]), self.inputs])
         called = f"{output} = {program.title}Function.apply({given})"
         lines = [f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")]
-        lines = [f"_in_place({self.misplaced})", *lines, self.prepared, *self.wanting()]
+        lines = [f"_ranks.in_place({self.misplaced})", *lines, self.prepared, *self.wanting()]
         lines += [*self.begun(function), broken(called, WITHIN)]
         whole = f"{self.printer(function).restored(output, layout)}.to({self.dtype})"
         groups, overs = ([*of.values()] for of in (self.group, self.over))
@@ -265,11 +265,11 @@ class ShardedPage(Functions):
         names = ", ".join(p.name for p in tensors)
         met = f"mesh, {in_tuple(groups)}, ({names},), {self.misplaced}"
         given = [f'"{program.name}"', in_tuple(groups), *places]
-        local = wrapped(f"{met} = _local", given, indent=4)
+        local = wrapped(f"{met} = _ranks.local_parts", given, indent=4)
         returned = [whole, "mesh", in_tuple(self.places(layout)), in_tuple(overs)]
         parameters = [*public(function.parameters), *arguments]
         return Core(
             wrapped(f"def {program.name}", parameters, " -> Tensor:"),
             (local, *self.within(function, lines, program.name, ever=True)),
-            wrapped("return _distributed", returned, indent=4),
+            wrapped("return _ranks.distributed", returned, indent=4),
         )

@@ -31,12 +31,22 @@ IMPORTS = {  # by what a text holds where it needs them
     "math.": "import math",
     "": "from typing import NamedTuple",
 }
-OF_RANKS = {"sys.modules": "import sys", "zlib.": "import zlib"}
+RANKS = "_ranks.py"  # beside it where a module computes an axis in parts
 
 
 def runtime() -> str:
     """The text of the file that stands beside all modules."""
-    return f"# {MARK}\n{Path(__file__).with_name(RUNTIME).read_text()}"
+    return _copied(RUNTIME)
+
+
+def beside(text: str) -> dict[str, str]:
+    """The files that stand beside a module with this text, by name."""
+    found = {RUNTIME: _copied(RUNTIME)}
+    return found | {RANKS: _copied(RANKS)} if "import _ranks" in text else found
+
+
+def _copied(file: str) -> str:
+    return f"# {MARK}\n{Path(__file__).with_name(file).read_text()}"
 
 
 class TorchTarget:
@@ -86,16 +96,14 @@ class TorchTarget:
         """The text of the module for one rank of each group."""
         page, program = ShardedPair(sharded), sharded.program
         functions = (page.forward(), page.backward(), page.atoms(), page.chain())
-        shared = [self.printed("parts.py.jinja"), self.printed("ranks.py.jinja")]
-        values = {"functions": functions, "cores": page.plain_pair(), "ranks": "\n\n".join(shared)}
+        values = {"functions": functions, "cores": page.plain_pair()}
         said = sharded_documentation(sharded)
         return self.of_parts("sharded.py.jinja", page, program, documentation=said, **values)
 
     def render_chunked(self, sharded: Sharded) -> str:
         """The text of the module that computes in chunks."""
         page, program = ChunkedPage(sharded), sharded.program
-        shared = [self.printed("parts.py.jinja"), self.printed("chunks.py.jinja")]
-        values = {"cores": page.pair_of_lines(), "ranks": "\n\n".join(shared)}
+        values = {"cores": page.pair_of_lines()}
         said = chunked_documentation(sharded)
         return self.of_parts("chunked.py.jinja", page, program, documentation=said, **values)
 
@@ -112,7 +120,7 @@ class TorchTarget:
             "header": header(program.source, program.source_hash),
         }
         text = self.printed(template, **values, imports=())
-        imports = [line for part, line in (IMPORTS | OF_RANKS).items() if part in text]
+        imports = [line for part, line in IMPORTS.items() if part in text]
         imports.sort(key=lambda line: line.startswith("from"))
         return self.printed(template, **values, imports=imports)
 

@@ -1,4 +1,100 @@
-class _Ranks(_Part):
+"""What all modules share that compute an axis in parts: on the ranks of a group, or in chunks.
+
+This file stands beside the modules that gradform writes for ranks and chunks. What ranks tell each
+other is a method of `Ranks`; what the chunks of one process tell, one after the other, of `Chunks`.
+
+Long: one file is copied beside the modules, and it is read there as one.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import zlib
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch import Tensor
+
+
+class Part:
+    """A part of an axis: ``length`` entries, from the place ``start`` on, of ``size`` in all."""
+
+    def part(self, tensor, along):
+        """The own part of what is whole."""
+        times = tensor.shape[along] // self.size if self.size else 0
+        return tensor.narrow(along, self.start * times, self.length * times)
+
+    def positions(self):
+        return torch.arange(self.start, self.start + self.length, device=self.device)
+
+    def one_hot(self, index):
+        return index.unsqueeze(-1) == self.positions()
+
+    def picked(self, tensor, along, index):
+        """The entry of each row, 0 where it is another rank's."""
+        if not isinstance(index, Tensor):
+            rest = (*tensor.shape[:along], *tensor.shape[along + 1 :])
+            index = torch.full(rest, index, device=self.device)
+        if not self.length:
+            return tensor.sum(along)
+        place, here = self._own(index)
+        entries = tensor.gather(along, place.unsqueeze(along)).squeeze(along)
+        return torch.where(here, entries, 0)
+
+    def rows(self, table, index):
+        """The rows of a table, 0 where they are another rank's."""
+        if not self.length:
+            return table.new_zeros((*index.shape, *table.shape[1:]))
+        place, here = self._own(index)
+        here = here.reshape(here.shape + (1,) * (table.dim() - 1))
+        return torch.where(here, table[place], 0)
+
+    def added(self, tensor, along, index, source):
+        """``tensor`` with ``source`` added in each row, where the entry is this rank's."""
+        if not self.length:
+            return tensor
+        if not isinstance(index, Tensor):
+            index = torch.full(source.shape, index, device=self.device)
+        index, source = torch.broadcast_tensors(index, source)
+        place, here = self._own(index)
+        source = torch.where(here, source, 0).unsqueeze(along)
+        return tensor.scatter_add_(along, place.unsqueeze(along), source)
+
+    def rows_added(self, index, source, length, *rest):
+        """Zeros, to which the rows of ``source`` are added where they are this rank's."""
+        index, source = index.reshape(-1), source.reshape(-1, *rest) if rest else source.reshape(-1)
+        table = source.new_zeros((length, *rest))
+        if length:
+            place, here = self._own(index)
+            here = here.reshape(here.shape + (1,) * len(rest))
+            table.index_add_(0, place, torch.where(here, source, 0))
+        return table
+
+    def _own(self, index):
+        """Where an index is in the own part, and whether it is there."""
+        place = index - self.start
+        return place.clamp(0, self.length - 1), (place >= 0) & (place < self.length)
+
+
+def mean_of(tensor, along):
+    """The mean along dimensions, which stay with size 1; 0 where there is nothing."""
+    total = tensor.sum(along, keepdim=True)
+    return total / max(tensor.numel() // max(total.numel(), 1), 1)
+
+
+def largest_of(tensor, along, keep):
+    """The largest along dimensions; minus infinity where there is none."""
+    along = (along,) if isinstance(along, int) else along
+    if tensor.numel() or all(tensor.shape[i] for i in along):
+        return tensor.amax(along, keepdim=keep)
+    kept = [1 if i in along else n for i, n in enumerate(tensor.shape)]
+    shape = kept if keep else [n for i, n in enumerate(tensor.shape) if i not in along]
+    return tensor.new_full(shape, -math.inf)
+
+
+class Ranks(Part):
     """The ranks of a group, as one of them sees them during one call.
 
     What the ranks tell each other first is a packet of fixed size from each: whether it failed,
@@ -50,7 +146,7 @@ class _Ranks(_Part):
         """The same ranks, for the backward of a call: they know each other, and nothing that
         autograd passes on is left to be looked at.
         """
-        other = _Ranks(where, self.group, meets)
+        other = Ranks(where, self.group, meets)
         other.device, other.length, other.lengths = self.device, self.length, self.lengths
         other.agreed = True
         return other
@@ -134,7 +230,7 @@ class _Ranks(_Part):
 
     def first(self, tensor, along):
         """The place of the first largest along a dimension that is split, among all parts."""
-        values = _largest(tensor, along, False).double()
+        values = largest_of(tensor, along, False).double()
         places = torch.full_like(values, math.inf)
         if tensor.shape[along]:
             places = tensor.argmax(along) + float(self.start)
@@ -153,7 +249,7 @@ class _Ranks(_Part):
         padded = rows.new_zeros((longest, *rows.shape[1:]))
         padded[: len(rows)] = rows
         parts = self._all(padded)
-        pieces = [part[:length] for part, length in zip(parts, self.lengths)]
+        pieces = [part[:length] for part, length in zip(parts, self.lengths, strict=True)]
         return torch.cat(pieces).movedim(0, along)
 
     def ratio(self, whole, part):
@@ -172,14 +268,17 @@ class _Ranks(_Part):
             told = reduced(flat)
         elif self._fits(flat):
             parts = self._first(flat)
-            told = lambda: over_parts(parts())
+
+            def told():
+                return over_parts(parts())
+
         else:
             self._first(flat)()
             told = reduced(flat)
 
         def ended():
             pieces = told().split([tensor.numel() for tensor in tensors])
-            pairs = zip(pieces, tensors)
+            pairs = zip(pieces, tensors, strict=True)
             found = [piece.view(tensor.shape).to(tensor.dtype) for piece, tensor in pairs]
             return found[0] if len(found) == 1 else found
 
@@ -326,6 +425,8 @@ class _Ranks(_Part):
 
 # Odd, and without a pattern: what is multiplied by it is another number for each of 2**64.
 _SPREAD = -7046029254386353131
+_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
+_SHIFTS = (32, 29)  # of 64 bits: the upper half into the lower, twice
 _AT_ONCE = 65536  # entries that stay in the cache
 
 
@@ -334,14 +435,14 @@ def _digest(tensor):
     tensor as well, so that nothing waits for a GPU.
     """
     flat = tensor.detach().reshape(-1)
-    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[flat.element_size()]
+    whole = next(kind for kind in _WHOLE if kind.itemsize == flat.element_size())
     places = torch.arange(1, min(len(flat), _AT_ONCE) + 1, device=flat.device) * _SPREAD
     total = torch.zeros((), dtype=torch.int64, device=flat.device)
     for piece in flat.split(_AT_ONCE):
         if piece.is_floating_point():
             piece = torch.where(piece.isnan(), math.nan, piece)
         mixed = piece.view(whole) + places[: len(piece)]
-        for bits in (32, 29):
+        for bits in _SHIFTS:
             mixed = mixed.bitwise_xor_(mixed >> bits).mul_(_SPREAD)
         total = total * _SPREAD + mixed.sum()
     return total
@@ -367,7 +468,7 @@ def _in_words(value):
     return f"{dtype} of the shape {tuple(shape)}{ends}, digest {digest:016x}"
 
 
-def _local(where, groups, *tensors):
+def local_parts(where, groups, *tensors):
     """The parts of tensors that are distributed, with the mesh (None where none is) and its groups,
     and what is wrong with them: the other ranks are to be told. Each tensor stands with the
     dimensions that are split over the groups, None for none.
@@ -387,17 +488,17 @@ def _local(where, groups, *tensors):
         parts.append(tensor)
     if mesh is not None:
         own = [mesh.get_group(i) for i in range(mesh.ndim)]
-        groups = tuple(g if group is None else group for g, group in zip(own, groups))
+        groups = tuple(g if group is None else group for g, group in zip(own, groups, strict=True))
     return mesh, groups, parts, misplaced
 
 
-def _in_place(misplaced):
-    """Raises ValueError for what `_local` found."""
+def in_place(misplaced):
+    """Raises ValueError for what `local_parts` found."""
     if misplaced is not None:
         raise ValueError(misplaced)
 
 
-def _apart(where, **groups):
+def apart(where, **groups):
     """Raises ValueError where two axes have no groups of their own."""
     named = [*groups.values()]
     if None in named or named[0] is named[-1]:
@@ -407,12 +508,12 @@ def _apart(where, **groups):
         )
 
 
-def _distributed(output, mesh, along, overs):
+def distributed(output, mesh, along, overs):
     """The output on the mesh of the inputs, if they were on one."""
     if mesh is None:
         return output
     kinds, shape = sys.modules["torch.distributed.tensor"], list(output.shape)
-    for i, over in zip(along, overs):
+    for i, over in zip(along, overs, strict=True):
         if i is not None:
             shape[i] = over.size * shape[i] // over.length if over.length else over.size
     placed = [kinds.Replicate() if i is None else kinds.Shard(i % output.dim()) for i in along]
@@ -420,3 +521,128 @@ def _distributed(output, mesh, along, overs):
     return kinds.DTensor.from_local(
         output, mesh, placed, run_check=False, shape=torch.Size(shape), stride=stride
     )
+
+
+class Chunks(Part):
+    """An axis in chunks of at most ``chunk`` entries, of which one is looked at at a time.
+
+    A function is run on one chunk after the other. Where it asks for something of all chunks, such
+    as a sum over the axis, it goes no further until that is known; then it is run on all of them
+    anew. Nothing is held of a chunk but what it adds.
+    """
+
+    def __init__(self, where, like, size, chunk):
+        if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
+            raise ValueError(f"{where}: chunk must be a whole number above 0, got {chunk!r}")
+        self.device, self.size, self.chunk = like.device, size, chunk
+        self.known, self.at, self.start, self.length = [], 0, 0, 0
+
+    def agree(self):
+        """The lengths are known."""
+
+    def cut(self, tensor, along):
+        """What of a tensor is in the chunk; a copy, since autograd looks at what is changed."""
+        return None if tensor is None else tensor.narrow(along, self.start, self.length)
+
+    def complete(self, function, *beside):
+        """What ``function`` makes of the first chunk when all is known that it asks for."""
+        while True:
+            for _ in self.each(*beside):
+                try:
+                    return function()
+                except NotKnown:
+                    pass
+            self.next()
+
+    def gradients(self, function, wanted, *beside):
+        """What ``function`` makes of all chunks. ``wanted`` are for each result what it is like and
+        the dimension that is in chunks, None where there is none, whether it is to be added up, or
+        nothing where it is not asked for.
+        """
+        while True:
+            found, done = [None] * len(wanted), True
+            for _ in self.each(*beside):
+                try:
+                    results = function()
+                except NotKnown:
+                    done = False
+                    continue
+                for i, (result, asked) in enumerate(zip(results, wanted, strict=True)):
+                    if asked:
+                        found[i] = self.put(found[i], result, *asked)
+            if done:
+                return found
+            self.next()
+
+    def put(self, found, result, like, along, added):
+        """``found`` with what one chunk has of it."""
+        if along is None:
+            return found + result if added and found is not None else result
+        if found is None:
+            found = torch.zeros_like(like)
+        found.narrow(along, self.start, self.length).copy_(result)
+        return found
+
+    def each(self, *beside):
+        """Goes to one chunk after the other; ``beside`` go with it."""
+        self.sofar = None
+        for start in range(0, max(self.size, 1), self.chunk):
+            for part in (self, *beside):
+                part.start, part.length = start, min(self.chunk, self.size - start)
+                part.at = 0
+            yield start
+
+    def next(self):
+        """All chunks have told: what they told is known from here on."""
+        self.known.append(self.sofar)
+
+    def last(self, *tensors):
+        """The sums over the chunks that are results: they are added up outside."""
+        return tensors[0] if len(tensors) == 1 else tensors
+
+    def sum(self, *tensors):
+        """The sums over the chunks, entry by entry."""
+        return self._told(
+            tensors, lambda all_of, own: [a + b for a, b in zip(all_of, own, strict=True)]
+        )
+
+    def largest(self, *tensors):
+        """The largest over the chunks, entry by entry; NaN where one is."""
+        return self._told(tensors, lambda all_of, own: [*map(torch.maximum, all_of, own)])
+
+    def first(self, tensor, along):
+        """The place of the first largest along the dimension that is in chunks."""
+
+        def joined(all_of, own):
+            later = (own[0] > all_of[0]) | (own[0].isnan() & ~all_of[0].isnan())
+            return [torch.where(later, b, a) for a, b in zip(all_of, own, strict=True)]
+
+        place = tensor.argmax(along) + self.start
+        return self._told((largest_of(tensor, along, False), place), joined)[1]
+
+    def moments(self, mean, squares=None, times=1):
+        """From the mean of the chunk, and the sum of squares about it: the mean, what is to be
+        added to what was measured from the own one, and the squares about the mean of all.
+        """
+
+        def joined(all_of, own):
+            (n, mean, squares), (k, other, more) = all_of, own
+            apart, share = other - mean, k / max(n + k, 1)
+            return n + k, mean + apart * share, squares + more + apart**2 * (n * share * times)
+
+        given = (self.length, mean, torch.zeros_like(mean) if squares is None else squares)
+        _, whole, about = self._told(given, joined)
+        shift = mean - whole
+        return (whole, shift) if squares is None else (whole, shift, about)
+
+    def _told(self, own, joined):
+        if self.at < len(self.known):
+            self.at += 1
+            found = self.known[self.at - 1]
+            return found[0] if len(found) == 1 else found
+        self.sofar = own if self.sofar is None else joined(self.sofar, own)
+        raise NotKnown
+
+
+class NotKnown(Exception):
+    """What is asked for has not been told by all chunks."""
