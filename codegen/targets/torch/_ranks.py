@@ -103,6 +103,7 @@ class Ranks(Part):
     """
 
     HEAD = 40  # bytes
+    WORD = 8  # bytes, of which a packet is a multiple
     ROOM = 262144  # bytes that travel in the first packets of all ranks together
     FEW = 3  # ranks, up to which what all have is no more than two sums of it
 
@@ -299,7 +300,7 @@ class Ranks(Part):
 
     def _largest(self, flat):
         """Compared as whole numbers, in whose order a NaN is the largest: collectives drop it."""
-        whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}[flat.element_size()]
+        whole = _whole(flat)
         last = torch.iinfo(whole)
         bits = torch.where(flat.isnan(), math.nan, flat).view(whole)
         bits = bits ^ ((bits >> (last.bits - 1)) & last.max)
@@ -343,7 +344,7 @@ class Ranks(Part):
 
     def _fits(self, tensor):
         """Whether it has room in the first packet."""
-        return 0 < tensor.nbytes <= self.ROOM // self.count // 8 * 8
+        return 0 < tensor.nbytes <= self.ROOM // self.count // self.WORD * self.WORD
 
     def _first(self, flat):
         """The first packet of a call is sent. What is returned waits for those of all ranks, and
@@ -374,7 +375,7 @@ class Ranks(Part):
         return ended
 
     def _packets(self, content):
-        packet = content.new_zeros(self.HEAD + self.ROOM // self.count // 8 * 8)
+        packet = content.new_zeros(self.HEAD + self.ROOM // self.count // self.WORD * self.WORD)
         packet[: len(content)] = content
         packet = packet if self.device is None else packet.to(self.device)
         packets = [torch.empty_like(packet) for _ in range(self.count)]
@@ -426,8 +427,14 @@ class Ranks(Part):
 # Odd, and without a pattern: what is multiplied by it is another number for each of 2**64.
 _SPREAD = -7046029254386353131
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
+_WORDS = 2**64  # of that many bits
 _SHIFTS = (32, 29)  # of 64 bits: the upper half into the lower, twice
 _AT_ONCE = 65536  # entries that stay in the cache
+
+
+def _whole(tensor):
+    """The whole numbers of as many bits as its entries have."""
+    return next(kind for kind in _WHOLE if kind.itemsize == tensor.element_size())
 
 
 def _digest(tensor):
@@ -435,7 +442,7 @@ def _digest(tensor):
     tensor as well, so that nothing waits for a GPU.
     """
     flat = tensor.detach().reshape(-1)
-    whole = next(kind for kind in _WHOLE if kind.itemsize == flat.element_size())
+    whole = _whole(flat)
     places = torch.arange(1, min(len(flat), _AT_ONCE) + 1, device=flat.device) * _SPREAD
     total = torch.zeros((), dtype=torch.int64, device=flat.device)
     for piece in flat.split(_AT_ONCE):
@@ -464,7 +471,7 @@ def _in_words(value):
         return str(_plain(value))
     *shape, dtype = _plain(value)
     ends = f" from {value.min().item()} to {value.max().item()}" if value.numel() else ""
-    digest = _digest(value).item() % 2**64
+    digest = _digest(value).item() % _WORDS
     return f"{dtype} of the shape {tuple(shape)}{ends}, digest {digest:016x}"
 
 
