@@ -56,6 +56,6 @@ def _has_passed(forward: type[Forward], text: str) -> bool:
     kept = Cache(cache_folder()).get(forward)
     known = [kept.text] if kept is not None else []
     known.append(current(SHIPPED / file_of(forward)) or "")
-    start = text.index("def _backward(")
+    start = text.index(f"def {forward.definition.snake}_backward(")
     backward = text[start : text.index("\n\n\n", start)]
     return any(backward in other for other in known)

@@ -65,7 +65,7 @@ def test_what_is_zero_by_choice_is_so_whatever_it_is_divided_by(tmp_path):
 def test_what_is_larger_than_the_choice_is_touched_once(tmp_path):
     """The choice is made along the rows, and what has all entries stays outside of it."""
     _, _, result = generated(forward_file(tmp_path, "Unit", UNIT), tmp_path)
-    backward = result.text.partition("def _backward")[2].partition("return")[0]
+    backward = result.text.partition("_backward(")[2].partition("return")[0]
     line = " ".join(backward.partition("dx = ")[2].split())
     assert "torch.where(" in line and line.endswith(", y, value=-1, )")
 

@@ -155,7 +155,7 @@ def test_the_clipped_ratio_of_ppo_asks_once(spelling, tmp_path):
     body = "    from sympy import Min, Max\n    from derive import Given\n" + PPO
     file = forward_file(tmp_path, "Ppo", body + SPELLINGS[spelling])
     function, _, emitted = generated(file, tmp_path)
-    lines = emitted.text.partition("def _backward")[2].partition("return")[0]
+    lines = emitted.text.partition("_backward(")[2].partition("return")[0]
     assert lines.count(THRESHOLD) == 1 and "torch.where" not in lines
     assert "ratio.clamp(1 - eps, 1 + eps)" in emitted.text
     ratio = torch.tensor([0.5, 0.8, 1.0, 1.2, 1.5, 0.5, 1.0, 1.5, INF, 0.0], dtype=torch.float64)

@@ -81,7 +81,7 @@ def check_definition(
             known = {**(let or {}), **more}
             return read(text, shapes.definition, target, known, source, sizes, only)
 
-        return _with_names_guessed(with_names, ground_of(shapes.definition))
+        return _with_names_guessed(with_names, ground_of(shapes.definition), {*(let or {})})
 
     def judged(shapes: Shapes, reading: Reading) -> Verdict:
         doing = Doing(progress)
@@ -172,7 +172,7 @@ def _options(definition: Definition) -> set[str]:
     return names | ({IGNORE_INDEX} if definition.ignoring else set())
 
 
-def _with_names_guessed(read_with: Read, ground: Ground) -> Reading:
+def _with_names_guessed(read_with: Read, ground: Ground, settled: set[str]) -> Reading:
     """The text, with what unknown names in it must be. Raises `NotUnderstood` with the ``--let``
     that says it, as far as it is found, where one remains.
     """
@@ -182,7 +182,7 @@ def _with_names_guessed(read_with: Read, ground: Ground) -> Reading:
         if not isinstance(error.cause, UnknownNames):
             raise
         for unknown in filter(None, (error.cause, error.cause.without_forward)):
-            guess = guessed(unknown, ground, read_with)
+            guess = guessed(unknown, ground, read_with, settled)
             left = [name for name in unknown.names if name not in guess.known]
             if not left and (guess.right or guess.certain):
                 break

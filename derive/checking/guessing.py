@@ -8,7 +8,7 @@ keep the names of the right ones from being found. What a name is taken for is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import permutations, product
@@ -45,6 +45,9 @@ class Candidate:
         return Value(self.expression, self.dims, self.kind)
 
 
+There = tuple[Ground, Mapping[tuple, Sequence[Candidate]]]  # the candidates by kind and shape
+
+
 @dataclass
 class Guess:
     """What was found: ``known`` by name, and how many claims are right with it; it is ``certain``
@@ -64,29 +67,34 @@ def _said(meant: str | Value) -> str:
     return meant if isinstance(meant, str) else formula(meant.expression)
 
 
-def guessed(unknown: UnknownNames, ground: Ground, read: Read) -> Guess:
+def guessed(
+    unknown: UnknownNames, ground: Ground, read: Read, settled: Collection[str] = ()
+) -> Guess:
     """What the ``unknown`` names are, as far as it is found; ``read`` reads the lines of one claim,
-    or all of them, with some names known.
+    or all of them, with some names known. What is ``settled`` is no answer, nor its gradient.
     """
+    groups = _groups(ground, settled)
     taken = {*unknown.read}
     inputs = [t.name for t in ground.original.differentiable if t.name not in taken]
     best = Guess(certain=False)
     if len(inputs) == len(unknown.gradients) == 1:
-        return _with_inputs({unknown.gradients[0]: inputs[0]}, unknown, ground, read)
+        pairs = {unknown.gradients[0]: inputs[0]}
+        return _with_inputs(pairs, unknown, (ground, groups), read)
     for own in permutations(inputs, len(unknown.gradients)):
-        guess = _with_inputs(dict(zip(unknown.gradients, own, strict=True)), unknown, ground, read)
+        pairs = dict(zip(unknown.gradients, own, strict=True))
+        guess = _with_inputs(pairs, unknown, (ground, groups), read)
         best = max(best, guess, key=lambda g: (g.right, len(g.known)))
     return best
 
 
 def _with_inputs(
-    inputs: Mapping[str, str], unknown: UnknownNames, ground: Ground, read: Read
+    inputs: Mapping[str, str], unknown: UnknownNames, there: There, read: Read
 ) -> Guess:
     guess = Guess(dict(inputs))
     claims = sorted(unknown.claims.items(), key=lambda pair: len(pair[1]))
     for name, needed in claims:
         left = [n for n in needed if n not in guess.known]
-        found = _fitting(left, name, guess.known, ground, read)
+        found = _fitting(left, name, guess.known, there, read)
         if found is not None:
             guess.known |= found.known
             guess.right += found.right
@@ -95,10 +103,10 @@ def _with_inputs(
 
 
 def _fitting(
-    left: Sequence[str], claim: str | None, known: Mapping, ground: Ground, read: Read
+    left: Sequence[str], claim: str | None, known: Mapping, there: There, read: Read
 ) -> Guess | None:
     """Values for the names ``left`` with which the claim is right, or the only ones that fit."""
-    groups = _groups(ground)
+    ground, groups = there
     if len(groups) ** len(left) > MOST_READINGS:
         return None
     refused: list[str] = []
@@ -168,17 +176,17 @@ def _is_right(
         return False
 
 
-def _groups(ground: Ground) -> dict[tuple, list[Candidate]]:
+def _groups(ground: Ground, settled: Collection[str]) -> dict[tuple, list[Candidate]]:
     """The candidates by kind and shape."""
     groups: dict[tuple, list[Candidate]] = {}
-    for candidate in dict.fromkeys(_candidates(ground)):
+    for candidate in dict.fromkeys(_candidates(ground, settled)):
         key = (candidate.kind, candidate.dims)
         key += (candidate.expression,) if candidate.kind == INDEX else ()
         groups.setdefault(key, []).append(candidate)
     return groups
 
 
-def _candidates(ground: Ground) -> Iterator[Candidate]:
+def _candidates(ground: Ground, settled: Collection[str]) -> Iterator[Candidate]:
     definition = ground.original
     names = Names(definition, {})
     whole = max((names.dims(t) for t in definition.differentiable), key=len, default=())
@@ -190,6 +198,8 @@ def _candidates(ground: Ground) -> Iterator[Candidate]:
     statements = [s.tensor for s in definition.statements]
     unnamed = [s.tensor for s in ground.definition.statements if s.name in parts]
     for tensor in (*inputs, *statements, *unnamed, ground.chain.upstream):
+        if {tensor.name, f"d{tensor.name}"} & {*settled}:
+            continue
         e = written_out(tensor, parts)
         for dims in dict.fromkeys(_layouts(tensor, whole, definition)):
             yield Candidate(e, dims)

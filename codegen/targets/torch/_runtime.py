@@ -84,7 +84,7 @@ class Formula:
         if not self.value(known):
             tested = any(n in numbers for n in self.names)
             got = f", got {self.parts[0][1](known)}" if tested else ""
-            sizes = [f"{n} = {known[n]}" for n in sorted(self.names) if n not in numbers]
+            sizes = [f"{n} = {known[n]}" for n in self.names if n not in numbers]
             where = f" where {', '.join(sizes)}" if sizes else ""
             raise ValueError(f"{name}: {self.words}{got}{where}")
 
@@ -137,6 +137,7 @@ class Arguments:
         weight: C = 1, constant   it has no gradient, and may be of any narrower dtype
         target: N C, broadcast    it is repeated to its shape
         labels: N -> C            whole numbers: for each of N a place along C
+        groups: N, whole          whole numbers
         labels: N -> C, ignored   where they are not ignore_index
         loss: () for mean; N for none       the reduction decides
         count: N, needed for mean   for others it may be None
@@ -150,7 +151,7 @@ class Arguments:
         self.axes: dict[str, dict[str, tuple[str, ...]]] = {}  # by name and by word, "" for all
         self.fills: dict[str, float] = {}
         self.bounds: dict[str, tuple[str, ...]] = {}
-        kinds = ("constant", "broadcast", "ignored", "needed")
+        kinds = ("constant", "broadcast", "ignored", "needed", "whole")
         self.flags: dict[str, set[str]] = {kind: set() for kind in kinds}
         self.needed_for: dict[str, list[str]] = {}
         self.words: tuple[str, ...] = ()
@@ -171,6 +172,8 @@ class Arguments:
             dividend, divides, divisor = text.partition(" / ")
             if divides and dividend.isidentifier():
                 self.products.append((dividend, Formula(f"{name} * {divisor}")))
+            elif " * " in text:
+                self.products.append((name, self.sizes[name]))
         elif any(sign in head for sign in "<>="):
             self.demands.append(Formula(head, said))
             whole, equal, parts = head.partition(" == ")
@@ -404,7 +407,7 @@ class Asked:
         """
         own, found, shown = self.own, [], {name for name, _ in self.shapes}
         late = {*own.fills} | own.flags["broadcast"]
-        typed = own.flags["constant"] | {*own.bounds}
+        typed = own.flags["constant"] | own.flags["whole"] | {*own.bounds}
         waiting = sorted(names, key=lambda n: 2 if n in late else n in typed)
         waiting.sort(key=lambda n: len(own.axes_of(n)) > 1)
         while waiting:
@@ -430,9 +433,11 @@ class Asked:
             dtype, known, several, changes, accepted = found = self._looked_at(given)
             if key is not None:
                 self._remember(key, found)
-        if not (changes or self.numbers):
+        if not (changes or self.numbers or self.shapes):
             return dtype, known, several, given
         arguments = [*given]
+        for name, place in self.shapes:
+            arguments[place] = known[name]
         for place, own, shapes in changes:
             if own is not None:
                 arguments[place] = arguments[place].to(own)
@@ -512,6 +517,9 @@ class Asked:
                 measure(name, axes, tensor.shape, sizes)
                 self._of_kind(name, kind, tensor, axes, dtype, sizes)  # an axis is there twice
             found[place] = tensor, axes
+        for name, formula in own.sizes.items():
+            if name in own.lengths and not formula.parts and not formula.missing(known):
+                known.setdefault(name, formula.value(known))
         for demand in self.of_sizes:
             if not demand.missing(known):
                 demand.demanded(own.name, known)
@@ -546,7 +554,7 @@ class Asked:
         if by:
             words += " with " + " and ".join(f"{', '.join(a)} as in {n}" for n, a in by.items())
         shape = tuple(expected_shape(axes, known, several))
-        if name in own.bounds:
+        if name in own.bounds or name in own.flags["whole"]:
             tensor = own.index(name, tensor)
             own.fits(name, tensor, words, shape, torch.int64)
         elif name in own.flags["constant"]:

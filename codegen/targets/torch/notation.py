@@ -38,7 +38,17 @@ class Notation(Branches):
         if self.program.reductions:
             lines.append(f"{REDUCTION}: {' | '.join(self._words())}")
         lines += [f"{size} = {length}" for size, length in self.program.fixed]
+        lines += self._flat_sizes()
         return [*lines, *dict.fromkeys(self._asked_of_numbers())]
+
+    def _flat_sizes(self) -> list[str]:
+        """The sizes of axes that others were put together to, where no input has them."""
+        shown = {dim.axis.name for p in self.program.forward.tensors for dim in p.layout}
+        return [
+            f"{self.sizes[flat]} = {' * '.join(self.sizes[part] for part in parts)}"
+            for flat, parts in self.program.flattened
+            if flat not in shown
+        ]
 
     def declared_core(
         self, function: Function, name: str, decorator: str, returned: Sequence[str] = ()
@@ -86,6 +96,7 @@ class Notation(Branches):
             if p is not None:
                 axes = [self.sizes[axis] for of, axis in self.program.labels if of == name]
                 said += f" -> {' '.join(axes)}" * bool(axes)
+                said += ", whole" * (p.role == "label" and not axes)
                 said += f" = {float(p.default or 0)!r}".removesuffix(".0") * (p.default is not None)
                 said += ", constant" * (p.role == "given")
                 said += ", broadcast" * (name in self.program.broadcast)
