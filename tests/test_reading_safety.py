@@ -335,6 +335,7 @@ def calls(draw):
 
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@example("torch.full(0, 0, 'nc,nc->n')")
 @given(calls())
 def test_any_call_is_read_or_refused(text):
     answer(text, "softmax_nll")

@@ -29,8 +29,8 @@ class Dtype:
 
 def asked(dtype, default: str, device=None) -> str:
     """The dtype that an argument names, else ``default``."""
-    for argument in (dtype, device):
-        if argument is not None and not isinstance(argument, (Dtype, str)):
+    for argument, kinds in ((dtype, Dtype), (device, (Dtype, str))):  # a device may be a word
+        if argument is not None and not isinstance(argument, kinds):
             raise Refusal("this is no dtype", "write dtype=torch.float32")
     return default if dtype is None or dtype.dtype is None else dtype.dtype
 
