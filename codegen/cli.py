@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from codegen.backwards.command import asks_for_function, check_function_command
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
 from codegen.emitting import emit_all
-from codegen.importing.check_command import asks_for_function, check_function_command
 from codegen.importing.command import import_command
 from codegen.passed import lines_of_code
 from codegen.progress import in_a_bar, in_lines

@@ -42,7 +42,7 @@ PUBLIC = {
     "UnprovedError": "language.errors",
 }
 # What needs torch, and so stands in codegen: a door alone, which no room of derive goes through.
-BESIDE = {"from_torch": "codegen.importing", "assert_gradient": "codegen.importing"}
+BESIDE = {"from_torch": "codegen.importing", "assert_gradient": "codegen.backwards"}
 __all__ = list(PUBLIC)  # a star brings no torch
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import derive
-from codegen.importing.checking import check_function
-from codegen.importing.expressed import Expressed
+from codegen.backwards.checking import check_function
+from codegen.backwards.expressed import Expressed
 from derive.language.errors import QuestionError
 
 SOURCE = (Path(__file__).parent / "torch_functions.py").read_text()

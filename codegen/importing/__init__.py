@@ -1,7 +1,6 @@
 """Torch code that people have becomes a forward in the notation.
 
-In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file;
-of an autograd Function, a verdict on its backward.
+In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file.
 """
 
 from importlib import import_module
@@ -10,8 +9,6 @@ from importlib import import_module
 PUBLIC = {
     "from_torch": "driver",
     "imported": "driver",
-    "assert_gradient": "checking",
-    "check_function": "checking",
 }
 __all__ = list(PUBLIC)
 

@@ -13,35 +13,41 @@ from derive.running.progress import told
 from derive.running.writing import refuse, write_all
 
 REMEDY = "name another folder with --out"
-EPILOG = """\
-examples:
+EXAMPLES = """\
   import my_loss.py:focal_loss --axes "x: N C, target: N C"
   import train.py:net --axes "x: B T C" --sizes "B: 2, T: 8" --out forwards
   import my_loss.py:focal_loss --axes "x: N C, target: N C" --emit
-axes: a name for each dimension, the same for dimensions of the same size; a whole number is a
-fixed size; after them may stand int (labels), bool (a mask) or given (no gradient). Parameters of
-a module need none.
-exit status: 0 written; 1 unproved (--emit); 2 not understood, or not to be said in the notation
+"""
+STATUS = "0 written; 1 unproved (--emit); 2 not understood, or not to be said in the notation"
+SAID_OF_AXES = """\
+axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
+size; after them may stand int (labels), bool (a mask) or given (no gradient). Parameters of a
+module need none.
 """
 
+AXES = "--axes"
 Emit = Callable[[Sequence[str]], int]
+
+
+def parser_of_torch(program: str, said: str, examples: str, status: str) -> argparse.ArgumentParser:
+    """What commands on the user's torch code ask alike: the axes, and sizes of an example."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=f"{said} Its file is run.",
+        epilog=f"examples:\n{examples}{SAID_OF_AXES}exit status: {status}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(AXES, required=True, help='the axes of its tensors: "x: N C, labels: N"')
+    parser.add_argument(
+        "--sizes", default="", help='sizes of an example, where it takes only some: "N: 8, C: 12"'
+    )
+    return parser
 
 
 def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
     """Write a function or module of torch as a forward in the notation: a file that is yours."""
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=import_command.__doc__ + " Its file is run.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of_torch(program, import_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:function", help="a function, or an nn.Module")
-    parser.add_argument(
-        "--axes", required=True, help='the axes of its tensors: "x: N C, labels: N"'
-    )
-    parser.add_argument(
-        "--sizes", default="", help='sizes of an example, where it takes only some: "N: 8, C: 12"'
-    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="the folder to write to (the current one)"
     )

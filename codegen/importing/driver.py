@@ -92,7 +92,7 @@ def imported(
         d.name for d, a in zip(reader.inputs, arguments, strict=True) if a.kind == GIVEN
     )
     file = written(reader, subject, buffers)
-    forward = _read_back(file, subject)
+    forward = read_back(file, subject)
     names = file.names
     inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
     high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
@@ -229,7 +229,7 @@ def _violated(condition: sympy.Basic, axis: str, known: Mapping[str, int]) -> di
     return None
 
 
-def _read_back(file: Written, subject: Subject) -> type[Forward]:
+def read_back(file: Written, subject: Subject) -> type[Forward]:
     """The forward of the text, from a file that lives as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="gradform_import_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

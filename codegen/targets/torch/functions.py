@@ -9,13 +9,12 @@ from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract, Pick
 from codegen.program.parts import values_in
 from codegen.program.shards import Exchange
-from codegen.program.steps import Assign, NameSize, SplitLabel, Step
+from codegen.program.steps import Assign, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.targets.torch.checks import Surroundings, condition
-from codegen.targets.torch.lines import LONGEST, STEP, broken
-from codegen.targets.torch.printed import AskingFunction, Core
+from codegen.targets.torch.lines import LONGEST, STEP
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.wrapping import KINDS, free, in_tuple, not_asked, typed, used, wrapped
+from codegen.targets.torch.wrapping import KINDS, free, not_asked, typed
 from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.layout import Layout
@@ -26,7 +25,7 @@ class Functions:
     be needed, by place: those of the program, if nothing else is said.
     """
 
-    asks = "_inputs"  # what knows the arguments in a module
+    asks: str  # what knows the arguments in a module
 
     def __init__(self, program: Program, asked_for: Sequence[Parameter] = ()):
         self.program = program
@@ -58,63 +57,12 @@ class Functions:
         numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         return Printer(self.sizes, numbers, like, around)
 
-    def function(
-        self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
-    ) -> AskingFunction:
-        lines = used(lines, ", ".join(results))
-        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
-        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
-        layouts = layouts_in(function)
-        returned = f" -> {function.result_class}:"
-        uncast = "@_runtime.uncast\n" * (not core and self.multiplies_matrices(function))
-        return AskingFunction(
-            function.summary,
-            uncast + wrapped(f"def {function.name}", self.arguments(function), returned),
-            self.shapes(function),
-            tuple(lines),
-            function.result_class,
-            tuple(
-                (
-                    name,
-                    kinds.get(name, "Tensor"),
-                    f"  # {self.dimensions(function, name, layouts[name])}"
-                    if name in layouts
-                    else "",
-                )
-                for name in function.results
-            ),
-            wrapped(f"return {function.result_class}", results, indent=4),
-            core,
-        )
-
-    def core(
-        self,
-        function: Function,
-        name: str,
-        more: Sequence[str] = (),
-        returned: Sequence[str] = (),
-    ) -> Core:
-        """The lines of a function, without any check of its arguments; ``returned`` as a plain
-        tuple, if it is given.
-        """
-        arguments = [*(p.name for p in function.parameters), *more]
-        uncast = "@_runtime.uncast\n" * self.multiplies_matrices(function)
-        kind = "tuple" if returned else function.result_class
-        last = wrapped(f"return {function.result_class}", function.results, indent=4)
-        if returned:
-            last = broken(f"return {in_tuple(returned)}")
-        return Core(
-            uncast + wrapped(f"def {name}", arguments, f" -> {kind}:"),
-            tuple(self.lines(function)),
-            last,
-        )
-
     def lines(self, function: Function, margin: str = STEP) -> list[str]:
         """The sizes and the steps; a step that not all results need stands under what asks for
         those that do.
         """
         printer = self.printer(function)
-        sizes = [each for each in function.sizes if each[0] not in self.sizes_at_hand(function)]
+        sizes = [each for each in function.sizes if each[0] not in self.at_hand(function)]
         lines = [line for each in sizes for line in printer.size_lines(*each)]
         wanted = wanted_by(function)
         pairs = zip(function.steps, wanted, strict=True)
@@ -135,11 +83,9 @@ class Functions:
             before = by
         return lines
 
-    def sizes_at_hand(self, function: Function) -> set[str]:
+    def at_hand(self, function: Function) -> set[str]:
         """The sizes that are known before the lines."""
-        if function is not self.program.chain:
-            return set()
-        return {step.name for step in function.checks if isinstance(step, NameSize)}
+        return set()
 
     def is_left_out(self, step: Step, function: Function) -> bool:
         """Whether a step is not printed, since something else does it."""
@@ -172,62 +118,13 @@ class Functions:
         everything = frozenset(function.results)
         return bool(self.places(function)) and any(by != everything for by in wanted_by(function))
 
-    def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
-        """The results as they are returned: with all dimensions, the first ones ``rounded``."""
-        printer, layouts = self.printer(function), layouts_in(function)
-        found = []
-        for i, name in enumerate(function.results):
-            if name in self.dims:
-                found.append(f"tuple({self.dims[name]})")
-                continue
-            text = printer.restored(of + name, layouts.get(name, ()))
-            found.append(f"{text}.to({self.dtype})" if i < rounded else text)
-        return found
-
     @property
     def inputs(self) -> str:
         return ", ".join(p.name for p in self.program.forward.parameters)
 
-    @property
-    def prepared_names(self) -> str:
-        return ", ".join([self.dtype, *self.dims.values(), self.inputs])
-
-    @property
-    def prepared(self) -> str:
-        names = (p.name for p in self.program.forward.parameters)
-        return wrapped(f"{self.prepared_names} = _arguments", [*names], indent=4)
-
-    def arguments_asked(self) -> list[str]:
-        """The lines of the function that looks at the inputs."""
-        return used(self.asked(self.program.forward), self.prepared_names)
-
-    def asked(self, function: Function, margin: str = STEP) -> list[str]:
-        """The checks of a function. What torch itself refuses in time is not looked through
-        before.
-        """
-        printer = self.printer(function)
-        lines = [printer.step(step, margin) for step in function.checks]
-        if function is self.program.forward:
-            ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
-            lines += (printer.step(step, margin) for step in ranges)
-        return lines
-
-    def in_range(self) -> list[str]:
-        """The labels that ``_arguments`` does not look through."""
-        printer = self.printer(self.program.forward)
-        return [printer.step(step) for step in self.left_to_torch()]
-
     def left_to_torch(self) -> list[Step]:
         forward = self.program.forward
         return [step for step in self.program.ranges if self.guarded(forward, step.name)]
-
-    def explained(self, line: str) -> str:
-        """``line``, in which torch refuses a wrong label; what it says does not name the label."""
-        if not self.left_to_torch():
-            return line
-        lines = ["try:", f"    {line}", "except (IndexError, RuntimeError):"]
-        lines += [f"    {explanation}" for explanation in self.in_range()]
-        return "\n    ".join([*lines, "    raise"])
 
     def guarded(self, function: Function, label: str) -> bool:
         """Whether torch itself refuses a wrong index where the function picks with it: gather and

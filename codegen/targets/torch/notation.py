@@ -68,9 +68,6 @@ class Notation(Branches):
         head = wrapped(f"def {name}", names, f" -> {kind}:")
         return Core(f"{decorator}\n{uncast}{head}", tuple(used(self.lines(function), last)), last)
 
-    def sizes_at_hand(self, function: Function) -> set[str]:
-        return set()
-
     def is_left_out(self, step: Step, function: Function) -> bool:
         vectors = {p.name for p in function.parameters if p.role == "adjoint"}
         return isinstance(step, Fill) and step.name in vectors

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from codegen.program import NUMBERS, Function, Parameter
 from codegen.sharding import FOUR, Sharded
 from codegen.sharding.lengths import Lengths
-from codegen.targets.torch.functions import Functions
+from codegen.targets.torch.asking import Asking
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.printed import AskingFunction, Core
 from codegen.targets.torch.shard_printer import ShardPrinter
@@ -26,7 +26,7 @@ from derive.notation.layout import Layout
 PASSED = ("input", "given", "label", "adjoint")  # the roles of tensors that a user passes
 
 
-class ShardedPage(Functions):
+class ShardedPage(Asking):
     """The functions of one rank as text."""
 
     def __init__(self, sharded: Sharded):

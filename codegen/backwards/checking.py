@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 from sympy import Integer
 
-from codegen.importing.asked import arguments_of, sizes_of
-from codegen.importing.claims import Backward, Raises, Said, backward_of
-from codegen.importing.functions import FunctionSubject, computed_on, function_of, reference_of
-from codegen.importing.numeric import (
+from codegen.backwards.claims import Backward, Raises, Said, backward_of
+from codegen.backwards.functions import FunctionSubject, computed_on, function_of, reference_of
+from codegen.backwards.numeric import (
     InNumbers,
     check_reading,
     in_numbers,
     is_torchs,
     straight_through,
 )
+from codegen.importing.asked import arguments_of, sizes_of
 from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of

@@ -15,15 +15,16 @@ from functools import partial
 import torch
 from sympy import Expr
 
+from codegen.backwards.expressed import Expressed
+from codegen.backwards.functions import BACKWARD, Both, FunctionSubject, Seen
+from codegen.backwards.turn import Turn, give_sizes
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
-from codegen.importing.driver import _read_back
+from codegen.importing.driver import read_back
 from codegen.importing.examples import Example, drawn, example_of
-from codegen.importing.expressed import Expressed
-from codegen.importing.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
-from codegen.importing.values import Dims, Statement, Value
+from codegen.importing.values import Dims, Value
 from codegen.importing.writing import class_name, written
 from derive.language.errors import QuestionError
 from derive.notation.completeness import generated_names
@@ -130,51 +131,29 @@ class _Backward:
         return ups
 
     def _read(self, traced: Traced, reader: Reader, noted: Seen) -> Backward:
-        """Long: one pass, in which the upstream gradient arrives when the outputs are known."""
+        """One pass, in which the upstream gradient arrives when the outputs are known."""
         outs, count = traced.outputs, sum(noted.gradients)
         ys, grads = outs[: noted.outputs], outs[noted.outputs : noted.outputs + count]
-        kept = outs[noted.outputs + count :]
         places = traced.placeholders[len(self.arguments) :]
-        _give_sizes(reader, places, ys)
-        ahead: list[Statement] = []
-        made: list[Statement] = []
-        along: list[Dims] = []
-
-        def arrive() -> None:
-            made.extend(reader.statements)
-            outputs = [_single(reader, reader.values[y]) for y in ys]
-            along.extend(output.dims for output in outputs)
-            if len(ys) == 1:
-                reader.finish(outputs[0])
-                names = [f"d{reader.statements[-1].name}"]
-                reader.sizes.taken.update(names)
-            else:
-                names = [reader.free_name(f"up{i}") for i in range(len(ys))]
-            arriving = [_arriving(n, o) for n, o in zip(names, outputs, strict=True)]
-            if len(ys) > 1:  # one loss: all outputs, each times what arrives for it
-                reader.declared += [
-                    Declared(n, o.dims, GIVEN) for n, o in zip(names, outputs, strict=True)
-                ]
-                reader.finish(_total(outputs, arriving))
-            ahead.extend(reader.statements)
-            reader.values |= dict(zip(places, arriving, strict=True))
-            reader.statements, reader.prefix = [], "backward_"
-
-        reader.run(arrive, ys)
-        behind, reader.statements = reader.statements, ahead
-        inputs = reader.inputs
-        own = inputs[: len(self.arguments)]
-        unignored = not reader.ignoring and any(map(_ignores, traced.nodes))
-        given = frozenset(d.name for d in inputs if d.kind == GIVEN)
-        definition = _read_back(written(reader, self.subject, given), self.subject).definition
-        several = len(ys) > 1
-        mapped = Expressed(reader, definition, [*made, *behind], times_upstream=several)
-        said = tuple(self._said(reader, mapped, traced, grads, noted))
-        between = self._between(traced, reader, kept, noted, ys)
-        outputs = tuple(tuple(dim[0] if dim else None for dim in dims) for dims in along)
+        give_sizes(reader, places, ys)
+        turn = Turn(reader, places, ys)
+        reader.run(turn.arrive, ys)
+        behind, reader.statements = reader.statements, turn.ahead
+        given = frozenset(d.name for d in reader.inputs if d.kind == GIVEN)
+        definition = read_back(written(reader, self.subject, given), self.subject).definition
+        lines = [*turn.made, *behind]
+        mapped = Expressed(reader, definition, lines, times_upstream=len(ys) > 1)
         return Backward(
-            *(mapped.definition, said, between, self.example, self.both, own),
-            *(reader.indices, dict(reader.sizes.of_axis), unignored, outputs),
+            definition=mapped.definition,
+            said=tuple(self._said(reader, mapped, traced, grads, noted)),
+            between=self._between(traced, reader, outs[noted.outputs + count :], noted, ys),
+            example=self.example,
+            both=self.both,
+            inputs=reader.inputs[: len(self.arguments)],
+            indexed=reader.indices,
+            of_axis=dict(reader.sizes.of_axis),
+            unignored=not reader.ignoring and any(map(_ignores, traced.nodes)),
+            outputs=tuple(tuple(dim[0] if dim else None for dim in dims) for dims in turn.along),
         )
 
     def _said(self, reader, mapped, traced, grads, noted):
@@ -264,35 +243,7 @@ def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
     return reader.moved(left, dims).tree
 
 
-def _give_sizes(reader: Reader, places: Sequence, ys: Sequence) -> None:
-    """Upstream gradients have sizes of their own in the trace: those of the outputs."""
-    for place, y in zip(places, ys, strict=True):
-        for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
-            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
-
-
 def _ignores(node: torch.fx.Node) -> bool:
     """Whether an operation leaves out labels of -100 unasked."""
     schema = getattr(node.target, "_schema", None)
     return bool(schema) and any(a.name == "ignore_index" for a in schema.arguments)
-
-
-def _single(reader: Reader, value: Value) -> Value:
-    """An output with one axis in each dimension."""
-    value = reader.as_number(value)
-    for i in range(value.rank):
-        value = reader.single(value, i)
-    return value
-
-
-def _arriving(name: str, output: Value) -> Value:
-    return Value(trees.tensor(name, output.axes), output.dims)
-
-
-def _total(outputs: Sequence[Value], arriving: Sequence[Value]) -> Value:
-    tree = trees.ZERO
-    for output, up in zip(outputs, arriving, strict=True):
-        term = trees.total(trees.product(up.tree, output.tree), output.axes)
-        tree = trees.sum_of(tree, term)
-    return Value(tree)

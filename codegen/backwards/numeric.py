@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import torch
 from sympy import Symbol
 
+from codegen.backwards.claims import Backward
+from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
-from codegen.importing.claims import Backward
 from codegen.importing.examples import FIRST, axes_in, drawn
-from codegen.importing.functions import Both, FunctionSubject, Seen
 from codegen.importing.trace import quiet, run_in_double
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted

@@ -7,20 +7,17 @@ import json
 import sys
 from collections.abc import Sequence
 
+from codegen.importing.command import AXES, parser_of_torch
 from derive.language.errors import QuestionError
 from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
 from derive.running.progress import told
 
-AXES = "--axes"
-EPILOG = """\
-examples:
+EXAMPLES = """\
   check my_ops.py:MyFunction --axes "x: N C, weight: C, bias: C"
   check my_ops.py:Fused --axes "x: N C" --like reference
-axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
-size; after them may stand int (labels), bool (a mask) or given (no gradient).
-exit status: 0 right; 1 wrong, undecided or narrower; 2 not understood
 """
+STATUS = "0 right; 1 wrong, undecided or narrower; 2 not understood"
 
 
 def asks_for_function(arguments: Sequence[str]) -> bool:
@@ -30,17 +27,8 @@ def asks_for_function(arguments: Sequence[str]) -> bool:
 
 def check_function_command(arguments: Sequence[str], program: str) -> int:
     """Whether the backward of a torch.autograd.Function is the gradient of its forward."""
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=check_function_command.__doc__ + " Its file is run.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of_torch(program, check_function_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:MyFunction", help="a torch.autograd.Function")
-    parser.add_argument(AXES, required=True, help='the axes of its tensors: "x: N C, weight: C"')
-    parser.add_argument(
-        "--sizes", default="", help='sizes of an example, where it takes only some: "N: 8, C: 12"'
-    )
     parser.add_argument(
         "--like",
         default="",
@@ -55,7 +43,7 @@ def check_function_command(arguments: Sequence[str], program: str) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from codegen.importing.checking import check_function  # torch's export takes a second
+    from codegen.backwards.checking import check_function  # torch's export takes a second
 
     limit = seconds_of(options.limit)
     try:

@@ -1,0 +1,80 @@
+"""Where a trace turns from forward to backward: the outputs are known, and upstreams arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from codegen.importing import trees
+from codegen.importing.asked import GIVEN
+from codegen.importing.reader import Declared, Reader
+from codegen.importing.values import Dims, Statement, Value
+
+
+@dataclass
+class Turn:
+    """``made`` are the statements of the forward, ``ahead`` these with what is asked of the outputs
+    ``ys``, which lie ``along``; the upstream gradients stand at ``places``.
+    """
+
+    reader: Reader
+    places: Sequence[torch.fx.Node]
+    ys: Sequence[torch.fx.Node]
+    made: list[Statement] = field(default_factory=list)
+    ahead: list[Statement] = field(default_factory=list)
+    along: list[Dims] = field(default_factory=list)
+
+    def arrive(self) -> None:
+        reader = self.reader
+        self.made = [*reader.statements]
+        outputs = [_single(reader, reader.values[y]) for y in self.ys]
+        self.along = [output.dims for output in outputs]
+        arriving = self._of_one(outputs[0]) if len(outputs) == 1 else self._of_several(outputs)
+        self.ahead = [*reader.statements]
+        reader.values |= dict(zip(self.places, arriving, strict=True))
+        reader.statements, reader.prefix = [], "backward_"
+
+    def _of_one(self, output: Value) -> list[Value]:
+        self.reader.finish(output)
+        name = f"d{self.reader.statements[-1].name}"
+        self.reader.sizes.taken.add(name)
+        return [_arriving(name, output)]
+
+    def _of_several(self, outputs: Sequence[Value]) -> list[Value]:
+        """One loss: all outputs, each times what arrives for it."""
+        names = [self.reader.free_name(f"up{i}") for i in range(len(outputs))]
+        pairs = [*zip(names, outputs, strict=True)]
+        arriving = [_arriving(name, output) for name, output in pairs]
+        self.reader.declared += [Declared(name, output.dims, GIVEN) for name, output in pairs]
+        self.reader.finish(_total(outputs, arriving))
+        return arriving
+
+
+def give_sizes(reader: Reader, places: Sequence, ys: Sequence) -> None:
+    """Upstream gradients have sizes of their own in the trace: those of the outputs."""
+    for place, y in zip(places, ys, strict=True):
+        for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
+
+
+def _single(reader: Reader, value: Value) -> Value:
+    """An output with one axis in each dimension."""
+    value = reader.as_number(value)
+    for i in range(value.rank):
+        value = reader.single(value, i)
+    return value
+
+
+def _arriving(name: str, output: Value) -> Value:
+    return Value(trees.tensor(name, output.axes), output.dims)
+
+
+def _total(outputs: Sequence[Value], arriving: Sequence[Value]) -> Value:
+    tree = trees.ZERO
+    for output, up in zip(outputs, arriving, strict=True):
+        term = trees.total(trees.product(up.tree, output.tree), output.axes)
+        tree = trees.sum_of(tree, term)
+    return Value(tree)

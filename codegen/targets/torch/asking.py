@@ -1,0 +1,116 @@
+"""Functions that look at their arguments in lines of their own: of modules of ranks and chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codegen.program import Function
+from codegen.program.steps import NameSize
+from codegen.targets.torch.functions import Functions, layouts_in
+from codegen.targets.torch.lines import STEP, broken
+from codegen.targets.torch.printed import AskingFunction, Core
+from codegen.targets.torch.wrapping import KINDS, in_tuple, used, wrapped
+
+
+class Asking(Functions):
+    """The functions of a Program, each with the lines that look at its arguments."""
+
+    asks = "_inputs"
+
+    def function(
+        self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
+    ) -> AskingFunction:
+        lines = used(lines, ", ".join(results))
+        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
+        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
+        layouts = layouts_in(function)
+        returned = f" -> {function.result_class}:"
+        uncast = "@_runtime.uncast\n" * (not core and self.multiplies_matrices(function))
+        return AskingFunction(
+            function.summary,
+            uncast + wrapped(f"def {function.name}", self.arguments(function), returned),
+            self.shapes(function),
+            tuple(lines),
+            function.result_class,
+            tuple(
+                (
+                    name,
+                    kinds.get(name, "Tensor"),
+                    f"  # {self.dimensions(function, name, layouts[name])}"
+                    if name in layouts
+                    else "",
+                )
+                for name in function.results
+            ),
+            wrapped(f"return {function.result_class}", results, indent=4),
+            core,
+        )
+
+    def core(
+        self,
+        function: Function,
+        name: str,
+        more: Sequence[str] = (),
+        returned: Sequence[str] = (),
+    ) -> Core:
+        """The lines of a function, without any check of its arguments; ``returned`` as a plain
+        tuple, if it is given.
+        """
+        arguments = [*(p.name for p in function.parameters), *more]
+        uncast = "@_runtime.uncast\n" * self.multiplies_matrices(function)
+        kind = "tuple" if returned else function.result_class
+        last = wrapped(f"return {function.result_class}", function.results, indent=4)
+        if returned:
+            last = broken(f"return {in_tuple(returned)}")
+        return Core(
+            uncast + wrapped(f"def {name}", arguments, f" -> {kind}:"),
+            tuple(self.lines(function)),
+            last,
+        )
+
+    def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
+        """The results as they are returned: with all dimensions, the first ones ``rounded``."""
+        printer, layouts = self.printer(function), layouts_in(function)
+        found = []
+        for i, name in enumerate(function.results):
+            if name in self.dims:
+                found.append(f"tuple({self.dims[name]})")
+                continue
+            text = printer.restored(of + name, layouts.get(name, ()))
+            found.append(f"{text}.to({self.dtype})" if i < rounded else text)
+        return found
+
+    @property
+    def prepared_names(self) -> str:
+        return ", ".join([self.dtype, *self.dims.values(), self.inputs])
+
+    @property
+    def prepared(self) -> str:
+        names = (p.name for p in self.program.forward.parameters)
+        return wrapped(f"{self.prepared_names} = _arguments", [*names], indent=4)
+
+    def arguments_asked(self) -> list[str]:
+        """The lines of the function that looks at the inputs."""
+        return used(self.asked(self.program.forward), self.prepared_names)
+
+    def asked(self, function: Function, margin: str = STEP) -> list[str]:
+        """The checks of a function. What torch itself refuses in time is not looked through
+        before.
+        """
+        printer = self.printer(function)
+        lines = [printer.step(step, margin) for step in function.checks]
+        if function is self.program.forward:
+            ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
+            lines += (printer.step(step, margin) for step in ranges)
+        return lines
+
+    def in_range(self) -> list[str]:
+        """The labels that ``_arguments`` does not look through."""
+        printer = self.printer(self.program.forward)
+        return [printer.step(step) for step in self.left_to_torch()]
+
+    def at_hand(self, function: Function) -> set[str]:
+        """Of the chain those that were read while its arguments were looked at."""
+        if function is not self.program.chain:
+            return set()
+        return {step.name for step in function.checks if isinstance(step, NameSize)}
