@@ -41,7 +41,7 @@ def derive(
     Returns the `Proved` closed form. Raises `QuestionError` for mathematics that was not understood
     and `UnprovedError` where the independent derivations do not confirm the result.
 
-    ``limit`` is in seconds of the clock on the wall. When they are over, the cheapest closed form
+    ``limit`` is in wall-clock seconds. When they are over, the cheapest closed form
     so far is taken, and `UndecidedError` is raised where it is not proved; what is proved for small
     batches alone is returned, and says so.
     """

@@ -136,8 +136,8 @@ def test_what_is_not_safe_is_named(tmp_path, capsys):
     """In the docstring, the table and the report."""
     file = forward_file(tmp_path, "Unsafe", UNSAFE)
     named = (
-        "exp(x) may be too large to be written down: then e may be infinite or NaN",
-        "1 - p may be 0, or too small to be written down: then dx may be infinite or NaN",
+        "exp(x) may overflow: then e may be infinite or NaN",
+        "1 - p may be 0 or underflow: then dx may be infinite or NaN",
     )
     _, module, result = generated(file, tmp_path)
     assert result.program.unsafe == named

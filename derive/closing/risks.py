@@ -144,9 +144,9 @@ def unsafe(
 
 def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:
     if divides:
-        why = "may be 0, or too small to be written down"
+        why = "may be 0 or underflow"
     elif isinstance(risk, log):
-        why = "may be of what is too large, or too small, to be written down"
+        why = "may be of what overflows or underflows"
     else:
-        why = "may be too large to be written down"
+        why = "may overflow"
     return f"{formula(risk)} {why}: then {', '.join(names)} may be infinite or NaN"

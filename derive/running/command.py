@@ -80,8 +80,8 @@ def add_limit(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--limit",
         metavar="SECONDS",
-        help=f"seconds of the clock on the wall {what}: when they are over, what was found and "
-        f"what was not decided is said ({LONGEST_ALONE:g})",
+        help=f"wall-clock seconds {what}: after them, what was found and what is undecided "
+        f"is reported ({LONGEST_ALONE:g})",
     )
 
 

@@ -1,6 +1,6 @@
 """How long a derivation may take: of a limit every stage has a share, which it keeps.
 
-    with limited(10):                    # seconds of the clock on the wall
+    with limited(10):                    # wall-clock seconds
         with Stage(share=0.5) as search:
             ...
     if search.is_over: ...               # what was to be done in the block was not all done
