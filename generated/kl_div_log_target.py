@@ -57,7 +57,7 @@ At the edges:
 
 - NaN where B is 0: loss divides by it.
 - NaN where D is 0: loss divides by it.
-- exp(target) may be too large to be written down: then losses may be infinite or NaN.
+- exp(target) may overflow: then losses may be infinite or NaN.
 - float32: dtarget may be infinite or NaN for x beyond 1e38.
 - D stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
