@@ -78,7 +78,7 @@ class Cache:
 
     def put(self, forward: type[Forward], emitted: Emitted) -> None:
         """Keep a result, unless a file that it depends on was edited since the process began, as
-        it may have been derived from the text before, or a limit of time cut it short, as it
+        it may have been derived from the text before, or a time limit cut it short, as it
         depends on how fast the machine was.
         """
         if self.folder is None or emitted.cut_short or _distrusted(self.folder):

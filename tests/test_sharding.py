@@ -357,7 +357,7 @@ def test_in_chunks_nothing_is_held_that_lies_along_the_axis(tmp_path):
     wanted = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, index), leaves)
     for one, other in zip(gradients, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
-    with pytest.raises(ValueError, match="chunk must be a whole number above 0, got 0"):
+    with pytest.raises(ValueError, match="chunk must be a positive int, got 0"):
         module.linear_nll_chunk_c(x, weight, index, chunk=0)
 
 

@@ -221,7 +221,7 @@ def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
     with Stage():
         doing(f"checking d{claim.of.name}")
         return judged_claim(claim, ground_of(reading.definition), given_upstream(reading), reading)
-    return replace(undecided(claim), cut_short=f"the limit of time was over ({doing})")
+    return replace(undecided(claim), cut_short=f"the time limit ran out ({doing})")
 
 
 def check_kinds(forward, formula, of, let) -> None:
