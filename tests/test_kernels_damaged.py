@@ -171,8 +171,8 @@ print(json.dumps(said))
 
 
 def test_a_step_changes_only_what_it_can(folder, tmp_path):
-    plain = "w must be a plain tensor on the CPU, and contiguous"
-    same = "w and v lie in the same memory: clone one of them"
+    plain = "w must be a plain contiguous tensor on the CPU"
+    same = "w and v share memory: clone one of them"
     assert run(STEP, folder, tmp_path) == [plain, same, plain]
 
 
