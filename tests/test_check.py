@@ -118,9 +118,9 @@ def test_terms_are_told_of_any_spelling():
     [
         (
             "(dy - dy.mean(1, keepdim=True))/width",
-            "fourth is taken as constant",
+            "fourth is treated as constant",
         ),
-        ("dy/width", "taken as constant"),
+        ("dy/width", "treated as constant"),
         (
             "((dy - dy.mean(1, True))/(fourth.sqrt() + tiny) - 2*(off**3 - (off**3).mean(1, True))"
             "*(dy*off).mean(1, True)/fourth.sqrt()/(fourth.sqrt() + tiny)**2)",
@@ -144,7 +144,10 @@ def test_what_is_right_only_for_an_upstream_of_one_is_wrong_and_says_so():
 
 
 def test_the_gradient_of_another_input_is_recognised():
-    assert "it is dbias, the gradient by bias" in wrong("batch_norm", "dy.sum(0)", "gain").hints
+    assert (
+        "it is dbias, the gradient with respect to bias"
+        in wrong("batch_norm", "dy.sum(0)", "gain").hints
+    )
 
 
 def test_a_number_that_is_the_default_of_a_scalar_is_a_condition():

@@ -200,7 +200,7 @@ def test_what_stays_infinite_is_named(made):
     module, result = made("Outside")  # x is s**2 in the closed form, where s is NaN
     assert any("where a choice leaves a branch out" in line for line in result.program.unsafe)
     said = " ".join(module.__doc__.split())
-    assert "the gradient by x" in said
+    assert "the gradient with respect to x" in said
     assert "may be NaN or infinite where a choice leaves a branch out" in said
 
 

@@ -345,7 +345,7 @@ SAID = {  # axes, --like, the outcome, what is wrong, and what is said
     "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises on the way to dw"),
     "Moments": ("x: N C", "", "right", [], "m is kept between"),
     "Few": ("x: N", "", "wrong", ["dx"], "of the 2 arguments"),
-    "Typed": ("x: N", "", "right", [], "right but for rounding"),
+    "Typed": ("x: N", "", "right", [], "right up to rounding"),
 }
 
 

@@ -129,7 +129,7 @@ class _Uses:
     def _every_use(self) -> Iterator[tuple[str, int, Callable, Callable]]:
         for names in self._subsets():
             yield (
-                f"the gradient by {', '.join(names)}",
+                f"the gradient with respect to {', '.join(names)}",
                 FIRST,
                 lambda names=names: self._once(names),
                 lambda first, _, names=names: [first[n] for n in names],
