@@ -139,9 +139,9 @@ def _distrusted(folder: Path) -> str:
     except (OSError, ValueError):
         return ""
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        return f"the cache {folder} is not used: it belongs to somebody else"
+        return f"the cache {folder} is not used: it belongs to another user"
     if hasattr(os, "geteuid") and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"the cache {folder} is not used: others may write to it; remove it"
+        return f"the cache {folder} is not used: other users can write to it; remove it"
     return ""
 
 
@@ -154,9 +154,9 @@ def _content(entry: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            raise ValueError("no entry of ours")
+            raise ValueError("not a cache entry")
         if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-            raise ValueError("an entry of somebody else")
+            raise ValueError("an entry of another user")
         return file.read(LARGEST)
 
 

@@ -331,7 +331,7 @@ def test_two_forwards_of_one_kernel_file_are_refused(tmp_path):
             self.file, self.kernels = f"{name}.py", kernels
 
     results = [Result("net", "a", "b", "the step"), Result("net_step", "c", "d")]
-    with pytest.raises(QuestionError, match=r"net_step\.cpp would be written for two forwards"):
+    with pytest.raises(QuestionError, match=r"net_step\.cpp would be written twice"):
         kernel_files(tmp_path, results, languages["cpp"])
 
 
