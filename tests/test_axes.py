@@ -172,15 +172,15 @@ def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
     [
         (
             lambda: tanh_chain(draw(2, 3), draw(6), draw(6)),
-            r"dy .*, here \(6\), got .* \(2, 3\)",
+            r"dy .*, here \(6\), got \(2, 3\)",
         ),
         (
             lambda: tanh_chain(draw(1)[0], draw(1), draw(1)),
-            r"dy .*, here \(1\), got the shape \(\)",
+            r"dy .*, here \(1\), got \(\)",
         ),
         (
             lambda: linear(draw(1)[0], draw(5, 2), draw(2)),
-            r"dimensions \(\*N, K\), here \(\.\.\., any\), got the shape \(\)",
+            r"shape \(\*N, K\), here \(\.\.\., any\), got \(\)",
         ),
         (
             lambda: linear(draw(2, 3), draw(5, 2), draw(2)),
@@ -188,7 +188,7 @@ def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
         ),
         (
             lambda: linear_backward(draw(2, 3, 4), draw(3, 2, 5), draw(5, 4)),
-            r"x .*N as in dy, here \(2, 3, any\), got .* \(3, 2, 5\)",
+            r"x .*N as in dy, here \(2, 3, any\), got \(3, 2, 5\)",
         ),
     ],
 )

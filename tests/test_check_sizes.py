@@ -127,7 +127,7 @@ def test_the_counterexample_stands_where_the_comparison_changes():
     verdict = derive.check(Squares, "2*x*dy*(N < 50)")
     found = verdict.first_wrong.refutation.counterexample
     assert dict(found.point.sizes)["N"] == 50 and (found.expected, found.got) == (2, 0)
-    assert "at N = 50, C = 1 it is not" in str(verdict) and "(49 times)" in str(verdict)
+    assert "but not at N = 50, C = 1" in str(verdict) and "(49 times)" in str(verdict)
 
 
 def test_a_size_that_is_too_large_to_try_leaves_it_undecided():

@@ -95,7 +95,7 @@ def changed(place: int, value) -> list:
         (0, [[1, 2, 3]] * N, TypeError, "contexts must be a tensor, got list"),
         (3, draw(T * E + 1, H), ValueError, "K is not .* where K = 7, E = 2, T = 3"),
         (3, draw(H, T * E), ValueError, r"b1 .* with H as in W1, here \(6\), got"),
-        (4, draw(1, H), ValueError, r"b1 must have .*\(H,\).*, got the shape \(1, 5\)"),
+        (4, draw(1, H), ValueError, r"b1 must have .*\(H,\).*, got \(1, 5\)"),
         (2, index(V, E), TypeError, "C must be floating point"),
     ],
 )

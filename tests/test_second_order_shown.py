@@ -84,7 +84,7 @@ def test_the_lines_are_those_of_a_textbook(capsys):
         "v_y       = y·(v_x - sum_v_x_y)        the tangent of y",
         "c_y       = g_x_term·v_x - sum_v_x_y·g the cotangent of y",
         "dx = y·(c_y - Σ[C](c_y·y))",
-        "With c_y = g and no other cotangent it is the first backward.",
+        "With c_y = g and no other cotangent, this is the first backward.",
     ):
         assert f"  {line}\n" in text
     assert "is 0 here" not in text  # y is saved

@@ -344,7 +344,7 @@ SAID = {  # axes, --like, the outcome, what is wrong, and what is said
     "Rounded": ("x: N", "", "wrong", ["dx"], "straight-through estimator"),
     "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises while computing dw"),
     "Moments": ("x: N C", "", "right", [], "m is saved but"),
-    "Few": ("x: N", "", "wrong", ["dx"], "of the 2 arguments"),
+    "Few": ("x: N", "", "wrong", ["dx"], "for 2 arguments"),
     "Typed": ("x: N", "", "right", [], "right up to rounding"),
 }
 

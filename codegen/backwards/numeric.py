@@ -53,8 +53,8 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
                 if not gap <= WITHIN:
                     at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
                     raise QuestionError(
-                        f"{subject.name} was read as a different function: at {at}, {what} differs by "
-                        f"{gap:.1e}",
+                        f"{subject.name} was read as a different function: {what} at {at} differs "
+                        f"by {gap:.1e}",
                         "it may take another branch at other sizes, or depend on something that is "
                         "not an argument",
                         subject.place,

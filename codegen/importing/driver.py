@@ -187,7 +187,7 @@ def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
             raise QuestionError(NUMBER_HERE, OF_SIZES, place)
         if place and held == sympy.false:
             at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
-            raise QuestionError(f"another branch is taken at {at}", ONE_BRANCH, place)
+            raise QuestionError(f"it takes another branch at {at}", ONE_BRANCH, place)
 
 
 def _short(words: str, most: int = LONGEST) -> str:
