@@ -259,7 +259,7 @@ def compared(
     Raises `UnprovedError` where it is too large, or where the text does not even run.
     """
     definition = forward.definition
-    refused = f"{definition.name}: the code that was written"
+    refused = f"{definition.name}: the generated code"
     try:
         difference = target.largest_difference(text, definition, program)
     except (QuestionError, UnprovedError):
@@ -269,14 +269,14 @@ def compared(
         raise UnprovedError(f"{refused} does not run ({what}); nothing was emitted") from error
     if not isfinite(difference):
         raise UnprovedError(
-            f"{refused} or autograd's gradient is infinite or NaN, at all the numbers that were "
-            "tried (around 0; between 0 and 1, above 1, and the same below 0), or a result has "
-            "another shape; nothing was emitted"
+            f"{refused} or autograd's gradient is infinite or NaN at all numbers that were tried "
+            "(around 0; between 0 and 1, above 1, and the same below 0), or a result has the wrong "
+            "shape; nothing was emitted"
         )
     if difference > TOLERANCE:
         raise UnprovedError(
-            f"{refused} is {difference:.1e} away from autograd in double precision (at most "
-            f"{TOLERANCE:.0e} is allowed); nothing was emitted"
+            f"{refused} differs from autograd by {difference:.1e} in float64 (tolerance "
+            f"{TOLERANCE:.0e}); nothing was emitted"
         )
     return difference
 
@@ -288,6 +288,6 @@ def _rounding(target: Target, text: str, definition: Definition, program: Progra
     except RuntimeError as error:
         what = " ".join(str(error).split())
         raise UnprovedError(
-            f"{definition.name}: the code that was written does not run in single precision "
-            f"({what}): give its scalars defaults that float32 holds; nothing was emitted"
+            f"{definition.name}: the generated code does not run in float32 ({what}): give its "
+            "scalars defaults that float32 can represent; nothing was emitted"
         ) from error

@@ -116,7 +116,7 @@ class Emitted:
     text: str
     quality: Quality
     unchanged: bool = False  # taken from the cache
-    cut_short: str = ""  # what a limit of time left undone: another run may find more
+    cut_short: str = ""  # what a time limit left undone: another run may find more
     kernels: tuple[str, ...] = ()
     others: tuple[Quality, ...] = ()
 

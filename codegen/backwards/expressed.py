@@ -85,7 +85,7 @@ class Expressed:
                 return
         raise Refused(
             f"the backward has a dimension of size {size}, which no tensor of the forward has",
-            "write it with the dimensions that the forward has",
+            "use only dimensions of the forward",
         )
 
 

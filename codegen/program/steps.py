@@ -149,7 +149,7 @@ class Refuse(Step):
 
 @dataclass(frozen=True)
 class NotZero(Step):
-    """The function ``name`` divides a number by ``divisor``, a number too: it is refused where that
+    """The function ``name`` divides by ``divisor``, a number too: it is refused where that
     is zero, as dividing a tensor by it would not be. ``unless``: or where that argument is passed.
     """
 

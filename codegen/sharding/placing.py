@@ -65,8 +65,8 @@ class Placing:
     def refusal(self, what: str) -> QuestionError:
         axes = ", ".join(self.groups.axes)
         return QuestionError(
-            f"{self.name} cannot be split along {axes}: {what} crosses the parts, and no collective"
-            " computes it",
+            f"{self.name} cannot be split along {axes}: {what} would cross the parts, which no"
+            " collective supports",
             "split another axis",
         )
 

@@ -138,7 +138,7 @@ def _spread(definition: Definition, bound: Mapping[Axis, tuple[Axis, ...]]) -> D
     """The forward with other axes. Raises `NotationError` where it has none."""
     several = set(bound)
     if several & {axis for pair in definition.twins for axis in pair}:
-        raise NotationError("an axis was renamed", "one dimension alone has another name")
+        raise NotationError("an axis was renamed", "only one dimension has the other name")
     axes = _for_all(definition, bound)
 
     def tensor(t: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ def _beside(space: Space, value: Value, dims: Dims, of: Tensor):
         raise Mismatch(
             f"{problem}. Where {axis} equals {place} torch raises nothing",
             f"it varies along {axis} where {name} varies along {place}: "
-            "was it summed over the wrong dimension, or is it to be transposed?",
+            "was it summed over the wrong dimension, or must it be transposed?",
         )
     return list(zip(own, dims, strict=True))
 

@@ -68,12 +68,12 @@ class Beside:
                 apart = {dtype: max(apart[dtype], stepped[dtype]) for dtype in FORMATS}
             silent = sorted(loops.every.keys() - called)
             if silent:
-                raise UnprovedError(f"{definition.name}: no call reached {', '.join(silent)}")
+                raise UnprovedError(f"{definition.name}: no test call reached {', '.join(silent)}")
             for dtype, allowed in FORMATS.items():
                 if not apart[dtype] <= allowed:
                     raise UnprovedError(
-                        f"{definition.name}: the kernels are {apart[dtype]:.1e} away from the lines"
-                        f" of torch in {dtype} (at most {allowed:.0e} is allowed); nothing was "
+                        f"{definition.name}: the kernels differ from the torch code by "
+                        f"{apart[dtype]:.1e} in {dtype} (tolerance {allowed:.0e}); nothing was "
                         "emitted"
                     )
         return difference

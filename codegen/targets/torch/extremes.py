@@ -235,9 +235,9 @@ def _in_words(edges: list[Edge]) -> tuple[str, ...]:
     )
     faults = [fault for edge in edges for fault in edge.faults]
     results = ", ".join(dict.fromkeys(fault.name for fault in faults))
-    wrong = "far off" if all(fault.far for fault in faults) else "infinite or NaN"
+    wrong = "inaccurate" if all(fault.far for fault in faults) else "infinite or NaN"
     if len({fault.far for fault in faults}) > 1:
-        wrong = "infinite, NaN or far off"
+        wrong = "infinite, NaN or inaccurate"
     return (f"float32: {results} may be {wrong} for {where}",)
 
 

@@ -266,6 +266,6 @@ def constants(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
         listed = " and ".join(t.name for t in group)
         are = "is" if len(group) == 1 else "are"
         yield Neighbour(
-            f"{listed} {are} taken as constant, so that no gradient flows through",
+            f"{listed} {are} treated as constant, so no gradient flows through",
             replace(chain, adjoints=adjoints),
         )

@@ -11,8 +11,8 @@
     ''', digest)
     table.add("forward", "forward(gain, x; C, N; eps) -> inv_std, xhat, y")
 
-The shapes come first. ``gain = 1`` is an argument that may be left out, and is 1 everywhere then;
-``Gate = 4`` is a size. A row says which function it is of, and its steps, one after the other:
+The shapes come first. ``gain = 1`` is optional and filled with 1; ``Gate = 4`` is a size. A row
+names its function, then its steps in order:
 
     "kernel(arrays; sizes; numbers) -> made"    a kernel; ``made: N C`` has another shape here
     ("product", lambda x, w: x @ w)             a line of torch, by what it makes from what its
@@ -104,7 +104,7 @@ class Table:
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             name = module.__name__.rpartition(".")[2]
             raise OutOfDate(
-                f"the kernels of {name} are those of another text of the module; write them anew:"
+                f"the kernels of {name} belong to another version of the module; write them anew:"
                 f" gradform {name} --target cpp"
             )
         self.module, self.pair = module, module._pair
