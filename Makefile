@@ -9,13 +9,13 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex test-kernels test-sanitizers site playground lint format exercises bench clean
+.PHONY: help generate check test test-fast fuzz mutants respellings test-thorough test-gpu test-browser test-latex test-kernels test-sanitizers site playground lint format exercises bench clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Kernels are built and compared before they are written; installs Debian's compiler where there is none.
-COMPILER = set -- $${CXX:-g++}; command -v "$$1" >/dev/null || command -v clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq g++ >/dev/null)
+COMPILER = @set -- $${CXX:-g++}; command -v "$$1" >/dev/null || command -v clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq g++ >/dev/null)
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -25,7 +25,12 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | \
+	    while IFS='|' read -r target words; do printf '%-16s %s\n' "$$target" "$$words"; done
+
 generate: $(READY)  ## derive, prove, write generated/ and its report, compare with autograd
+	@echo "Deriving and proving every forward, and writing generated/: minutes the first time, seconds when nothing changed."
 	$(COMPILER)
 	$(BIN)/python -m codegen --target cpp
 	$(BIN)/python -m codegen report
@@ -45,6 +50,10 @@ format: $(READY)
 
 test: lint check  ## everything that must hold before a commit
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-fast: $(READY)  ## lint, and the tests nearest to what differs from AGAINST=HEAD: a minute and a half
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $$($(BIN)/python tests/touched.py $(AGAINST))
 
 # make fuzz SECONDS=1800 SEED=0; one of them again, with its text: make fuzz CASE=1234
 SECONDS ?= 600
