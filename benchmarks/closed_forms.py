@@ -15,8 +15,8 @@ import time
 import torch
 import torch.nn.functional as F
 
-from generated.batch_norm import batch_norm
-from generated.softmax_nll import softmax_nll
+from gradform.generated.batch_norm import batch_norm
+from gradform.generated.softmax_nll import softmax_nll
 
 
 def norm_by_autograd(x, gain, bias):

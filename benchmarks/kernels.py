@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-import generated
+from gradform import generated
 
 GROUPS = 8
 
@@ -80,7 +80,7 @@ def both_ways(function: Callable, arguments: tuple[Tensor, ...], without: int) -
 
 
 def ours_of(name: str) -> Callable:
-    function = getattr(import_module(f"generated.{name}"), name)
+    function = getattr(import_module(f"gradform.generated.{name}"), name)
     if name == "group_norm":
         return lambda x, gain, bias: function(x, gain, bias, groups=GROUPS)
     return function

@@ -81,7 +81,7 @@ def contenders(name: str, rows: int, columns: int, dtype: torch.dtype) -> list[C
     """One process first, then gradform, then the others; the same numbers in every process."""
     generator = torch.Generator().manual_seed(0)
     x, dy = torch.randn(2, rows, columns, generator=generator, dtype=torch.float64).to(dtype)
-    alone = getattr(import_module(f"generated.{name}"), name)
+    alone = getattr(import_module(f"gradform.generated.{name}"), name)
     split = f"{name}_shard_{AXES[name].lower()}"
     ours = getattr(import_module(f"{MODULES}.{split}"), split)
     if AXES[name] == "N":

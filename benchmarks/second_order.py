@@ -87,7 +87,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     print("ours / autograd on the statements", *ASKED, sep="  ")
     for name in chosen.names or FUNCTIONS:
-        module = import_module(f"generated.{name}")
+        module = import_module(f"gradform.generated.{name}")
         ours, atoms = getattr(module, name), getattr(module, f"{name}_atoms")
         x, *rest = arguments_of(FUNCTIONS[name], chosen.size)
         x.requires_grad_()

@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from generated.kernels.mlp import training_step
-from generated.mlp import mlp_backward, mlp_forward
+from gradform.generated.kernels.mlp import training_step
+from gradform.generated.mlp import mlp_backward, mlp_forward
 
 CONTEXT, EMBEDDING, SYMBOLS, BATCH = 3, 10, 27, 32
 EXAMPLES = 182_625  # the published training set: picking rows of a small table would be cheaper

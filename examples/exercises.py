@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from generated.batch_norm import batch_norm_backward, batch_norm_forward
-from generated.mlp import mlp_atoms, mlp_backward, mlp_chain, mlp_forward
-from generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
+from gradform.generated.batch_norm import batch_norm_backward, batch_norm_forward
+from gradform.generated.mlp import mlp_atoms, mlp_backward, mlp_chain, mlp_forward
+from gradform.generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
 
 SEED = 2147483647
 STEPS, RATE = 5, 0.1

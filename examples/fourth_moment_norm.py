@@ -5,7 +5,7 @@ Generate it with: gradform examples/fourth_moment_norm.py --out out
 
 from sympy import sqrt
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from gradform import Axis, Forward, Input, Scalar, Sum
 
 N, C = Axis("N"), Axis("C")
 

@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from generated import mlp
+from gradform.generated import mlp
 
 SEED = 2147483647
 HIDDEN = 64

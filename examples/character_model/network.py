@@ -14,8 +14,8 @@ from torch import Tensor
 
 from character_model.mistakes import Mistake
 from character_model.words import CONTEXT, Examples
-from generated.mlp import mlp_atoms, mlp_backward, mlp_forward
-from generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
+from gradform.generated.mlp import mlp_atoms, mlp_backward, mlp_forward
+from gradform.generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
 
 EMBEDDING = 10
 EPS = 1e-5
@@ -67,7 +67,10 @@ def descent(
     returns the loss before it. Raises Mistake where there is no compiler for the target cpp.
     """
     if target == CPP:
-        from generated.kernels.mlp import NoCompiler, training_step  # whose import takes time
+        from gradform.generated.kernels.mlp import (  # whose import takes time
+            NoCompiler,
+            training_step,
+        )
 
         try:
             return training_step(

@@ -2,7 +2,7 @@
 
 from sympy import Min
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from gradform import Axis, Forward, Input, Scalar, Sum
 
 N = Axis("N")
 

@@ -2,7 +2,7 @@
 
 from sympy import exp
 
-from derive import Axis, Forward, Input, Max, Sum
+from gradform import Axis, Forward, Input, Max, Sum
 
 N, C = Axis("N"), Axis("C")
 

@@ -2,7 +2,7 @@
 
 from sympy import tanh
 
-from derive import Axis, Forward, Input, Sum
+from gradform import Axis, Forward, Input, Sum
 
 N, K, H = Axis("N"), Axis("K"), Axis("H")
 

@@ -2,7 +2,7 @@
 
 from sympy import exp
 
-from derive import Axis, Forward, Given, Input, Sum
+from gradform import Axis, Forward, Given, Input, Sum
 
 C = Axis("C")
 
