@@ -18,7 +18,7 @@ from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.subjects import Subject
-from codegen.importing.trace import untraceable
+from codegen.importing.trace import run_in_double, untraceable
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.taken import taken
@@ -94,7 +94,7 @@ class Beside:
                 raise
             except Exception as error:
                 self.raised = error
-                return None
+                continue  # it may ask for numbers between 0 and 1
             if not theirs.isfinite().all() or not theirs.numel():
                 continue
             self.worked = (draw,)
@@ -255,9 +255,10 @@ def _gradients(result: Tensor, leaves: Sequence[Tensor]) -> list[Tensor | None]:
         tuple(result.shape), generator=torch.Generator().manual_seed(SEED), dtype=torch.float64
     )
     if result.requires_grad:
-        found = torch.autograd.grad(
-            result, asked, upstream.to(result.dtype), materialize_grads=True, allow_unused=True
-        )
+        with run_in_double():
+            found = torch.autograd.grad(
+                result, asked, upstream.to(result.dtype), materialize_grads=True, allow_unused=True
+            )
     else:
         found = tuple(map(torch.zeros_like, asked))
     each = iter(found)

@@ -28,6 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from codegen.importing.asked import Argument
 from derive.language.errors import Place, QuestionError
 
+HARD_EDGE = 3  # of the hard sigmoid
 COARSE = (torch.float32, torch.float16, torch.bfloat16)  # to which nothing is rounded here
 UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked", "aten._local_scalar_dense")
 FREE_VALUES = (
@@ -194,10 +195,19 @@ def quiet() -> Iterator[None]:
             log.setLevel(before)
 
 
+def _hard_sigmoid_backward(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.abs() < HARD_EDGE, dy / (2 * HARD_EDGE), 0)
+
+
+# What torch computes with a constant of float32, whatever the dtype.
+EXACT = {torch.ops.aten.hardsigmoid_backward.default: _hard_sigmoid_backward}
+
+
 class _InDouble(TorchDispatchMode):
     """What asks for a coarser format gets float64."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        function = EXACT.get(function, function)
         kwargs = {n: torch.float64 if v in COARSE else v for n, v in (kwargs or {}).items()}
         return function(*args, **kwargs)
 
