@@ -15,10 +15,11 @@ from sympy import Expr, Symbol
 from torch import Tensor
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.double import run_in_double
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.subjects import Subject
-from codegen.importing.trace import run_in_double, untraceable
+from codegen.importing.trace import untraceable
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.taken import taken

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.double import run_in_double
 from codegen.importing.subjects import Subject
-from codegen.importing.trace import quiet, run_in_double, untraceable
+from codegen.importing.trace import quiet, untraceable
 from derive.language.errors import QuestionError
 
 # Four times a prime: they have halves and quarters.
