@@ -35,6 +35,7 @@ CONVENTION = (
     "it differs between equals alone, as it was read; there it does what torch's own derivative of "
     "this forward does"
 )
+SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
 LIKE = "\n    or compare it in numbers with a torch function of the same values: --like FUNCTION"
 STRAIGHT = (
     "{name} of {function} is not the gradient of its forward, which is 0 wherever there is one: it "
@@ -83,6 +84,7 @@ class FunctionVerdict:
         lines = [self.problem] if self.problem else []
         lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
         lines += map(str, self.numbers)
+        lines += [SAMPLED] if self.outcome == "agrees" else []
         lines += [f"warning: {words}" for words in self.warnings]
         return "\n".join([*lines, RUN])
 
