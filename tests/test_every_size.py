@@ -83,6 +83,20 @@ def test_two_sums_are_not_one_of_them():
     assert not vanishes(total(x[i]) * total(y[i]) - total(x[i]))
 
 
+def test_shares_of_a_whole_add_up_to_one():
+    """Of every row by itself, under a sum over the rows too; of another whole they need not."""
+    rows, j = Symbol("size_N", integer=True, positive=True), Symbol("j", integer=True)
+
+    def shares(whole):
+        """exp(x_ij) over the whole of its row, added up over all."""
+        own = sympy.Sum(exp(whole * x[i, j]), (i, 1, SIZE))
+        return sympy.Sum(exp(x[i, j]) / own, (i, 1, SIZE), (j, 1, rows))
+
+    assert vanishes(shares(1) - rows)
+    assert not vanishes(shares(2) - rows)
+    assert not vanishes(sympy.Sum(exp(x[i]), (i, 1, SIZE)) / sympy.Sum(exp(x[i]), (i, 1, rows)) - 1)
+
+
 def test_what_does_not_vary_counts_once_for_every_index():
     j = Symbol("j", integer=True)
     assert vanishes(total(x[i], i, j) - SIZE * total(x[i]))

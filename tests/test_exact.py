@@ -346,6 +346,15 @@ def test_the_cases_of_one_upstream_entry_are_not_crossed_with_those_of_another()
     assert not is_zero(sum(terms) + upstream[0] * Abs(entry[0]))
 
 
+@pytest.mark.parametrize("edge", [Rational(1, 5), 1, 3])
+def test_beyond_an_edge_is_on_one_of_its_sides(edge):
+    def chosen(condition):
+        return Piecewise((0, condition), (y, True))
+
+    assert is_zero(chosen(Abs(x) > edge) - chosen((x > edge) | (x < -edge)))
+    assert not is_zero(chosen(Abs(x) > edge) - chosen((x > edge) | (x < -2 * edge)))
+
+
 def test_equivalent_conditions_are_one():
     a, b, u, v = symbols("a b u v", real=True)
     later, not_later = Piecewise((u, a >= b), (v, True)), Piecewise((v, b > a), (u, True))

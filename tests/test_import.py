@@ -313,21 +313,6 @@ def test_a_tree_is_text_and_mathematics():
     assert mathematics(tree, {"x": symbol}, {"N": n, "C": c}) == symbol - Sum(symbol, c) / c
 
 
-# One call for every operation that is read, on tensors of these names and axes.
-POINTWISE = (
-    "neg square sqrt rsqrt reciprocal abs sgn log1p log2 log10 exp2 expm1 erfc sigmoid logit"
-)
-POINTWISE += " exp log tanh erf sin cos tan sinh cosh sign asin acos atan asinh acosh atanh relu"
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", POINTWISE.split())
-def test_a_pointwise_operation(name):
-    function = getattr(torch, name)
-    agreement = imported(lambda x: function(x), "x: N").agreement
-    assert agreement.values <= 1e-12
-
-
 def test_an_argument_that_a_rule_does_not_know_is_refused():
     with pytest.raises(QuestionError, match="rounding"):
         from_torch(lambda x, y: torch.div(x, y, rounding_mode="floor"), "x: N, y: N")

@@ -339,7 +339,7 @@ class Typed(Function):
         return g * (0.5 * x * ((1 - t * t) * inner) + 0.5 * (1 + t))
 """
 SAID = {  # axes, --like, the outcome, what is wrong, and what is said
-    "Opaque": ("x: N", "reference", "agrees", [], "not proved"),
+    "Opaque": ("x: N", "reference", "agrees", [], "not that anything is proved"),
     "OpaqueWrong": ("x: N", "reference", "wrong", ["dx"], "numerically wrong"),
     "Rounded": ("x: N", "", "wrong", ["dx"], "straight-through estimator"),
     "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises while computing dw"),

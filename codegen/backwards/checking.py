@@ -37,6 +37,7 @@ CONVENTION = (
 LIKE = (
     "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
 )
+SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
 STRAIGHT = (
     "{name} of {function} is not the gradient of its forward, which is 0 wherever it exists: it is "
     "a straight-through estimator. If that is intended, there is nothing to prove"
@@ -84,6 +85,7 @@ class FunctionVerdict:
         lines = [self.problem] if self.problem else []
         lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
         lines += map(str, self.numbers)
+        lines += [SAMPLED] if self.outcome == "agrees" else []
         lines += [f"warning: {words}" for words in self.warnings]
         return "\n".join([*lines, RUN])
 

@@ -20,10 +20,11 @@ from codegen.backwards.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.backwards.turn import Turn, give_sizes
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.double import in_double, run_in_double
 from codegen.importing.driver import read_back
 from codegen.importing.examples import Example, drawn, example_of
 from codegen.importing.reader import Declared, Reader
-from codegen.importing.trace import Traced, in_double, quiet, run_in_double, trace
+from codegen.importing.trace import Traced, quiet, trace
 from codegen.importing.values import Dims, Value
 from codegen.importing.writing import class_name, written
 from derive.language.errors import QuestionError

@@ -16,8 +16,9 @@ from sympy import Symbol
 from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.double import run_in_double
 from codegen.importing.examples import FIRST, axes_in, drawn
-from codegen.importing.trace import quiet, run_in_double
+from codegen.importing.trace import quiet
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from derive.chain.chain import adjoint_of

@@ -15,6 +15,7 @@ from sympy import Expr, Symbol
 from torch import Tensor
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.double import run_in_double
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.subjects import Subject
@@ -94,7 +95,7 @@ class Beside:
                 raise
             except Exception as error:
                 self.raised = error
-                return None
+                continue  # it may ask for numbers between 0 and 1
             if not theirs.isfinite().all() or not theirs.numel():
                 continue
             self.worked = (draw,)
@@ -255,9 +256,10 @@ def _gradients(result: Tensor, leaves: Sequence[Tensor]) -> list[Tensor | None]:
         tuple(result.shape), generator=torch.Generator().manual_seed(SEED), dtype=torch.float64
     )
     if result.requires_grad:
-        found = torch.autograd.grad(
-            result, asked, upstream.to(result.dtype), materialize_grads=True, allow_unused=True
-        )
+        with run_in_double():
+            found = torch.autograd.grad(
+                result, asked, upstream.to(result.dtype), materialize_grads=True, allow_unused=True
+            )
     else:
         found = tuple(map(torch.zeros_like, asked))
     each = iter(found)

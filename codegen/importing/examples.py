@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.double import run_in_double
 from codegen.importing.subjects import Subject
-from codegen.importing.trace import quiet, run_in_double, untraceable
+from codegen.importing.trace import quiet, untraceable
 from derive.language.errors import QuestionError
 
 # Four times a prime: they have halves and quarters.
@@ -72,11 +73,12 @@ def axes_in(arguments: Sequence[Argument]) -> list[str]:
 def drawn(
     arguments: Sequence[Argument],
     sizes: Mapping[str, int],
-    draw: Callable[..., torch.Tensor] = torch.randn,
+    draw: Callable[..., torch.Tensor] = torch.rand,
     highest: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> list[torch.Tensor]:
-    """A tensor for each argument; labels below ``highest``, 0 where that is not known."""
+    """A tensor for each argument, of numbers between 0 and 1, which every function takes; labels
+    below ``highest``, 0 where that is not known."""
     generator, found = torch.Generator().manual_seed(seed), []
     for argument in arguments:
         shape = [int(a) if a.isdigit() else sizes[a] for a in argument.axes]

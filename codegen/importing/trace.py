@@ -21,14 +21,12 @@ from typing import Any
 import sympy
 import torch
 import torch._dynamo.config
-from torch.distributions import Distribution
 from torch.export import Dim, ExportedProgram
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from codegen.importing.asked import Argument
+from codegen.importing.double import in_double
 from derive.language.errors import Place, QuestionError
 
-COARSE = (torch.float32, torch.float16, torch.bfloat16)  # to which nothing is rounded here
 UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked", "aten._local_scalar_dense")
 FREE_VALUES = (
     "computation may depend on sizes but not on tensor values: use torch.where instead of if, and "
@@ -192,36 +190,6 @@ def quiet() -> Iterator[None]:
             yield
         finally:
             log.setLevel(before)
-
-
-class _InDouble(TorchDispatchMode):
-    """What asks for a coarser format gets float64."""
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = {n: torch.float64 if v in COARSE else v for n, v in (kwargs or {}).items()}
-        return function(*args, **kwargs)
-
-
-@contextmanager
-def in_double() -> Iterator[None]:
-    """Tensors that a function makes are of float64, as its arguments are; distributions do not look
-    at the values of theirs.
-    """
-    before, checks = torch.get_default_dtype(), Distribution._validate_args
-    torch.set_default_dtype(torch.float64)
-    Distribution.set_default_validate_args(False)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-        Distribution.set_default_validate_args(checks)
-
-
-@contextmanager
-def run_in_double() -> Iterator[None]:
-    """The same, and ``.float()`` rounds nothing."""
-    with in_double(), _InDouble():
-        yield
 
 
 @contextmanager

@@ -188,6 +188,8 @@ def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
             return _summed(term, variables, bounds)
     for variable in list(variables):
         contracted = _contracted(term, variable)
+        if contracted is None:
+            contracted = _shares_added(term, variable, bounds[variable])
         if contracted is not None:
             term = contracted
             variables.remove(variable)
@@ -211,6 +213,20 @@ def _contracted(term: Expr, variable: Symbol) -> Expr | None:
             if other is not None and not other.has(variable):
                 rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
                 return normal_form(rest.xreplace({variable: other}))
+    return None
+
+
+def _shares_added(term: Expr, variable: Symbol, bound: Expr) -> Expr | None:
+    """sum over i of f(i)/sum(f) = 1."""
+    factors = Mul.make_args(term)
+    share = Mul(*(f for f in factors if variable in f.free_symbols))
+    for whole in factors:
+        total = whole.base if isinstance(whole, Pow) and whole.exp == -1 else None
+        if not isinstance(total, sympy.Sum) or len(total.limits) > 1 or total.has(variable):
+            continue
+        ((index, _, last),) = total.limits
+        if last == bound and total.function.xreplace({index: variable}) == share:
+            return Mul(*(f for f in factors if f != whole and variable not in f.free_symbols))
     return None
 
 

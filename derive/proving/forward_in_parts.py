@@ -20,8 +20,7 @@ from derive.language.nodes import Peak
 from derive.language.symbols import tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.proving.claim import Batch, Equality, Shown, proved_on
-from derive.proving.written_out import without_parts
-from derive.values.naming import in_full
+from derive.values.naming import in_full, written_out
 
 
 class ForwardInParts:
@@ -47,10 +46,11 @@ class ForwardInParts:
     @cached_property
     def _respelled(self) -> tuple[Definition, list[Shown]]:
         definition, values, equal = self.form.definition, [], []
+        in_words = {part.tensor.name: part.expression for part in self.form.relations.parts}
         for value in self.form.relations.values:
             written = definition.by_name.get(value.tensor.name)
             expression = value.expression
-            own = without_parts(expression, self.form.relations)
+            own = written_out(expression, in_words)
             if written is not None and own != written.expression:
                 claim = Equality(definition, value.tensor.home, own, written.expression)
                 found = [proved_on(claim, batch) for batch in self.as_written]
@@ -61,6 +61,10 @@ class ForwardInParts:
             if value.tensor.name in self.form.relations.scales.made:
                 expression = self._unmasked(expression)
             values.append(Statement(value.tensor, expression, definition.place))
+            number, whole = expression.as_coeff_Mul(rational=True)
+            if written is not None and whole == getattr(whole, "at_home", None):
+                # the next ones are compared in the words of what is shown already
+                in_words |= {whole.name: value.tensor / number} if whole.name in in_words else {}
         return replace(definition, statements=tuple(values)), equal
 
     def _unmasked(self, e: Expr) -> Expr:

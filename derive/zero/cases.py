@@ -168,16 +168,24 @@ def _implied(asked: Expr, signs: Signs, test: SignTest) -> int | None:
                 continue
             side, strict = side or sum(others), not others
             for above in (side * known,) if side else (known, -known):
-                more = expand(towards - above)  # above is positive, or zero
-                nothing = strict and _is_nothing(more, test)
-                if (nothing and side) or test.is_positive(more):
-                    return direction
-                if nothing:
-                    return 0
+                for times in _scales(towards, above):
+                    more = expand(towards - times * above)  # above is positive, or zero
+                    nothing = strict and _is_nothing(more, test)
+                    if (nothing and side) or test.is_positive(more):
+                        return direction
+                    if nothing:
+                        return 0
     if asked.is_Mul:
         sides = [_implied(factor, signs, test) for factor in asked.args]
         return None if None in sides else prod(sides)
     return None
+
+
+def _scales(e: Expr, other: Expr) -> list[Expr]:
+    """The positive numbers with which a term of ``other`` is one of ``e``, and 1."""
+    theirs = other.as_coefficients_dict()
+    ratios = (n / theirs[term] for term, n in e.as_coefficients_dict().items() if term in theirs)
+    return list(dict.fromkeys([S.One, *(ratio for ratio in ratios if ratio.is_positive)]))
 
 
 def _is_nothing(e: Expr, test: SignTest) -> bool:

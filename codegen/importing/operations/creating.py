@@ -23,7 +23,7 @@ def _ones(r, x=None):
     return constant(r, 1, shape_of(r)) if x is None or x.rank == 0 else like(r, x, 1)
 
 
-@rule("zeros", "new_zeros", "zeros_like", "new_empty", "empty_like", "empty")
+@rule("zeros", "new_zeros", "zeros_like")
 def _zeros(r, x=None):
     return constant(r, 0, shape_of(r)) if x is None or x.rank == 0 else like(r, x, 0)
 
@@ -54,10 +54,6 @@ def _full_like(r, x, fill_value=None, value=None):
 @rule("scalar_tensor")
 def _scalar_tensor(r, s):
     return Value(r.number(s))
-
-
-for _name in ("new_empty", "empty_like", "empty"):
-    del rules[_name]
 
 
 @rule("copy")
@@ -137,7 +133,10 @@ def _diag(r, x, diagonal=0, offset=0):
     (a,) = x.dims[0]
     b = r.sibling(a, [a])
     here = trees.compared("==", trees.position(a), trees.position(b))
-    return Value(trees.choice((x.tree, here), otherwise=ZERO), ((a,), (b,)))
+    entries = trees.renamed(
+        x.tree, {a: b}
+    )  # so that the notation knows how long the second axis is
+    return Value(trees.choice((entries, here), otherwise=ZERO), ((a,), (b,)))
 
 
 @rule("trace")

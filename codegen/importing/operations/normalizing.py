@@ -80,7 +80,7 @@ def _across(v: Value, rank: int) -> Value:
     return v.along((v.dims[0], *((),) * (rank - 2)))
 
 
-@rule("_native_batch_norm_legit_no_stats", "_native_batch_norm_legit_functional")
+@rule("_native_batch_norm_legit_functional")
 def _batch_norm_again(r, x, weight=None, bias=None, training=True, eps=0, momentum=0,
                       running_mean=None, running_var=None):  # fmt: skip
     """Long: torch's arguments."""

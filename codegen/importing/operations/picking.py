@@ -115,6 +115,18 @@ def _one_hot(r, x, num_classes=-1):
     return Value(hot(r, x, axis), (*x.dims, (axis,)))
 
 
-@rule("topk", "sort", "argsort", "kthvalue", "median", "nanmedian", "mode", "unique", "nonzero")
+@rule(
+    "topk",
+    "sort",
+    "argsort",
+    "kthvalue",
+    "median",
+    "nanmedian",
+    "mode",
+    "nonzero",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+)
 def _ordered(r, **given):
     raise Refused("sorting or counting", "a forward does not support it: do it outside")

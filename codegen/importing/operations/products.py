@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.importing import trees
-from codegen.importing.operations.table import rule
+from codegen.importing.operations.table import operation, rule
 from codegen.importing.values import Refused, Value
 
 BATCH = "uvwxyz"  # letters of the dimensions in front
@@ -46,6 +46,7 @@ def _bilinear(r, input1, input2, weight, bias=None):
 def _addmm(r, x, mat1=None, mat2=None, batch1=None, batch2=None, beta=1, alpha=1):
     """Long: torch's arguments, of all of its names."""
     whole = matmul(r, mat1 if batch1 is None else batch1, mat2 if batch2 is None else batch2)
+    whole = r.sum(whole, [0]) if operation(r) == "addbmm" else whole
     first = x if beta == 1 else r.pointwise(trees.product, beta, x)
     whole = whole if alpha == 1 else r.pointwise(trees.product, alpha, whole)
     return r.sum_like(trees.sum_of, first, whole)

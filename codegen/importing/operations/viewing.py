@@ -23,11 +23,11 @@ def same(r, x):
     return x
 
 
-for _name in ("clone", "contiguous", "detach", "alias", "lift_fresh_copy", "positive"):
+for _name in ("clone", "contiguous", "alias", "lift_fresh_copy", "positive"):
     rules[_name] = same
 
 
-@rule("detach", "detach_")
+@rule("detach")
 def _detach(r, x):
     """Where it cuts a gradient off, the comparison with autograd tells."""
     r.cuts.append(r.traced.place(r.node))
@@ -56,11 +56,17 @@ def _getitem(r, x, index):
     return x[index]
 
 
-@rule("dropout", "native_dropout", "alpha_dropout", "feature_dropout")
+@rule("dropout", "alpha_dropout", "feature_dropout")
 def _dropout(r, x, p, train):
     if train and p:
         raise Refused("dropout is random", DRAWN_OUTSIDE)
     return x
+
+
+@rule("native_dropout")
+def _native_dropout(r, x, p, train):
+    """With the mask of what is kept."""
+    return [_dropout(r, x, p, train), x.of(trees.ONE)]
 
 
 @rule("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")
