@@ -1,6 +1,6 @@
-"""The lowest versions of what gradform needs, and the tools of its tests: a list for pip.
+"""The lowest versions of what gradform needs, and the tools of its tests, a line each for pip:
 
-    python tests/minimums.py > requirements.txt
+python tests/minimums.py > requirements.txt
 """
 
 import tomllib
