@@ -107,6 +107,19 @@ test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of address
 	    ASAN_OPTIONS=detect_leaks=0 \
 	    $(BIN)/python -m pytest -n 2 --dist loadgroup tests/test_kernels.py $(OF_VALUES)
 
+# With Python 3.11 or 3.12, for which the lowest NumPy is made. On Linux a torch of that age comes with
+# CUDA: a download of 3 GB.
+LOWEST := build/minimums
+OF_LOWEST := $(addprefix tests/test_,gradform.py forward.py class_body.py reading.py import.py derivation.py \
+    pages.py progress.py softmax_nll.py gallery_norms.py formats.py mlp.py kernels.py)
+.PHONY: minimums
+minimums:  ## a sample of the tests on the lowest versions that pyproject.toml says to work
+	$(COMPILER)
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tests/minimums.py > $(LOWEST)/pins.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOWEST)/pins.txt
+	$(LOWEST)/bin/python -m pytest $(OF_LOWEST)
+
 bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/kernels.py --rows 32 --columns 64 --rounds 300

@@ -2,15 +2,16 @@
 as ``gradform.generated``: so it is never in the way of a folder of that name of a user's own.
 """
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, setup
 
-PACKAGES = ("derive", "codegen", "gradform")
-gallery = find_packages(include=["generated", "generated.*"])
 
+def found(name: str) -> list[str]:
+    """The package of that name, and every folder in it: what is copied from one is no package."""
+    return find_namespace_packages(include=[name, f"{name}.*"], exclude=["*.__pycache__"])
+
+
+inside = {f"gradform.{name}": name.replace(".", "/") for name in found("generated")}
 setup(
-    packages=[
-        *find_packages(include=[*PACKAGES, *(f"{name}.*" for name in PACKAGES)]),
-        *(f"gradform.{name}" for name in gallery),
-    ],
-    package_dir={f"gradform.{name}": name.replace(".", "/") for name in gallery},
+    packages=[*found("derive"), *found("codegen"), *found("gradform"), *inside],
+    package_dir=inside,
 )

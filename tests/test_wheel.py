@@ -2,6 +2,7 @@
 built, the wheel from it, and that is installed where nothing else is but what gradform needs.
 """
 
+import email
 import json
 import os
 import shutil
@@ -20,17 +21,18 @@ from codegen.dependencies import files_behind
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import QuestionError
 from derive.notation.library import forward_from
+from derive.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("derive", "codegen", "generated")
-DESCRIPTION = ("pyproject.toml", "README.md", "LICENSE")
+PACKAGES = ("derive", "codegen", "gradform")
+GALLERY = "generated"
 COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))
 pytestmark = pytest.mark.xdist_group("wheel")  # it is built once
 
 OWN = """
 from helper import mean
 from sympy import tanh
-from derive import Axis, Forward, Input
+from gradform import Axis, Forward, Input
 N, C = Axis("N"), Axis("C")
 class Centred(Forward):
     x = Input(N, C)
@@ -65,8 +67,9 @@ if __name__ == "__main__":
         print(json.dumps([command, status, out.getvalue(), err.getvalue()]))
 """
 KERNELS = """
-import torch, generated
-from generated.softmax import softmax
+import torch
+from gradform import generated
+from gradform.generated.softmax import softmax
 generated.use("cpp")
 x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
 torch.testing.assert_close(softmax(x), torch.softmax(x, -1))
@@ -75,20 +78,37 @@ other = x.detach().requires_grad_()
 (torch.softmax(other, -1) ** 2).sum().backward()
 torch.testing.assert_close(x.grad, other.grad)
 """
+# Somebody's own folder has the name that the gallery has in the repository.
+BESIDE = """
+import gradform.generated.batch_norm as theirs
+import generated.batch_norm as own
+import generated.centred as centred
+print(own.__file__, theirs.__file__, own.batch_norm.__module__, theirs.batch_norm.__module__)
+import torch
+x, gain, bias = torch.randn(3, 4), torch.randn(4), torch.randn(4)
+assert torch.equal(own.batch_norm(x, gain, bias), theirs.batch_norm(x, gain, bias))
+assert centred.centred(x).shape == x.shape
+"""
 
 
-def repository(*options: str) -> set[str]:
-    """The files of git's in the folders of the packages."""
-    words = ["git", "-C", str(ROOT), "ls-files", "-z", *options, *PACKAGES]
+def repository(*folders: str, new: bool = False) -> set[str]:
+    """The files of git's in folders, or all; with those that it will have."""
+    options = ["--others", "--exclude-standard"] if new else []
+    words = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", *options, *folders]
     listed = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split("\0")
     return {name for name in listed if name and (ROOT / name).is_file()}
+
+
+def in_wheel(names: set[str]) -> set[str]:
+    """Where a wheel has files of the repository: the gallery in the package ``gradform``."""
+    return {f"gradform/{n}" if n.startswith(f"{GALLERY}/") else n for n in names}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """A folder with the archive of the sources, and with the wheel that was built from it."""
     sources, folder = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("built")
-    for name in (*repository("--cached", "--others", "--exclude-standard"), *DESCRIPTION):
+    for name in repository(new=True):
         (sources / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, sources / name)
     archive = "from setuptools import build_meta as b; import sys; b.build_sdist(sys.argv[1])"
@@ -139,9 +159,20 @@ def test_the_wheel_and_the_sources_hold_every_file_of_the_repository(built):
     names = set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sources) as archive:
         archived = {name.partition("/")[2] for name in archive.getnames()}
-    assert repository() - names == set() and repository() - archived == set()
-    added = names - repository("--cached", "--others", "--exclude-standard")
+    assert in_wheel(repository(*PACKAGES, GALLERY)) - names == set()
+    assert repository() - archived == set()
+    added = names - in_wheel(repository(*PACKAGES, GALLERY, new=True))
     assert [name for name in added if ".dist-info/" not in name] == []
+    about = email.message_from_bytes(_of_distribution(wheel, "METADATA"))
+    assert about["License-Expression"] == "MIT" and about["Version"] == VERSION
+    assert about["Author"] == "The gradform developers" and len(about.get_all("Project-URL")) > 2
+    assert {*_of_distribution(wheel, "top_level.txt").decode().split()} == {*PACKAGES}
+
+
+def _of_distribution(wheel: Path, name: str) -> bytes:
+    with zipfile.ZipFile(wheel) as packed:
+        [path] = (each for each in packed.namelist() if each.endswith(f".dist-info/{name}"))
+        return packed.read(path)
 
 
 def test_the_installed_console_script_lists_the_gallery(installed, work):
@@ -149,6 +180,10 @@ def test_the_installed_console_script_lists_the_gallery(installed, work):
     names = [line.split()[0] for line in listed]
     assert {"batch_norm", "cross_entropy", "softmax"} <= {*names}
     assert len(names) == len(list((ROOT / "generated").glob("[a-z]*.py")))
+    python = str(installed / "bin" / "python")
+    assert ran(python, "-m", "gradform", "list", cwd=work).splitlines() == listed
+    said = ran(python, "-c", "import gradform; print(gradform.__version__)", cwd=work)
+    assert said.strip() == VERSION
 
 
 def test_every_verb_works_away_from_the_repository(installed, work):
@@ -162,6 +197,17 @@ def test_every_verb_works_away_from_the_repository(installed, work):
         assert status == 0 and SAID[command] in out + err, f"{command}\n{out}{err}"
     assert {f for f in installed.rglob("*") if "__pycache__" not in f.parts} == before
     assert str(ROOT) not in ran(python, "-c", "import derive; print(derive.__path__)", cwd=work)
+
+
+def test_the_gallery_is_in_the_way_of_no_folder_of_ones_own(installed, work):
+    script, python = str(installed / "bin" / "gradform"), str(installed / "bin" / "python")
+    with pytest.raises(AssertionError, match="No module named 'generated'"):
+        ran(python, "-c", "import generated", cwd=work)
+    ran(script, "batch_norm", "own.py", cwd=work)
+    own, theirs, *modules = ran(python, "-c", BESIDE, cwd=work).split()
+    assert own == str(work / "generated" / "batch_norm.py")
+    assert Path(theirs).parent.parts[-3:] == ("site-packages", "gradform", "generated")
+    assert modules == ["generated.batch_norm", "gradform.generated.batch_norm"]
 
 
 @pytest.mark.skipif(not COMPILED, reason="no C++ compiler")
