@@ -11,7 +11,7 @@ N, C = Axis("N"), Axis("C")
 
 
 class FourthMomentNorm(Forward):
-    """Rows centred, and divided by the square root of their fourth moment."""
+    """Rows centred and divided by the square root of their fourth moment."""
 
     x = Input(N, C)
     gain = Input(C)
