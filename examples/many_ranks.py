@@ -37,7 +37,7 @@ from gradform.generated import mlp
 SEED = 2147483647
 HIDDEN = 64
 ROWS = 3  # of the table
-SAME = 1e-12  # double precision, where sums are taken in another order at every step
+SAME = 1e-12  # float64, where sums are taken in another order at every step
 PACKAGE = "modules_of_ranks"
 WAIT = timedelta(minutes=5)  # of a process for the others
 SAME_LOSSES, OTHER_LOSSES, NOT_UNDERSTOOD = 0, 1, 2
