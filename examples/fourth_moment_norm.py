@@ -1,4 +1,4 @@
-"""A normalisation of one's own.
+"""Your own normalization.
 
 Generate it with: gradform examples/fourth_moment_norm.py --out out
 """

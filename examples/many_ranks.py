@@ -7,7 +7,7 @@
 Every process has all parameters and its part of the examples; the gradients that the module
 returns are complete on every one, so all take the same step and the parameters stay the same.
 One process alone takes the same steps on the whole batches. Exit status: 0 the losses are the same
-within the rounding of double precision; 1 they are not; 2 the question was not understood.
+within the rounding of float64; 1 they are not; 2 the question was not understood.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from generated import mlp
 SEED = 2147483647
 HIDDEN = 64
 ROWS = 3  # of the table
-SAME = 1e-12  # double precision, where sums are taken in another order at every step
+SAME = 1e-12  # float64, where sums are taken in another order at every step
 PACKAGE = "modules_of_ranks"
 WAIT = timedelta(minutes=5)  # of a process for the others
 SAME_LOSSES, OTHER_LOSSES, NOT_UNDERSTOOD = 0, 1, 2
