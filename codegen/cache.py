@@ -3,10 +3,10 @@
 An entry is found by the hash of everything that its result depends on (``dependencies.py``), so
 there is nothing to invalidate: a change of anything asks for another entry. The cache is a
 convenience: one that cannot be read or written is as if there were none, and an entry that is
-damaged or does not fit its forward is derived anew.
+damaged or does not fit its forward is derived again.
 
 What an entry says is believed, so a cache is as trustworthy as who can write to it: the digest in
-an entry is against damage alone. A folder of somebody else, or one that others may write to, is
+an entry is against damage alone. A folder of another user, or one that others may write to, is
 not used. Where a result is written to is no part of it.
 """
 
@@ -78,7 +78,7 @@ class Cache:
 
     def put(self, forward: type[Forward], emitted: Emitted) -> None:
         """Keep a result, unless a file that it depends on was edited since the process began, as
-        it may have been derived from the text before, or a limit of time cut it short, as it
+        it may have been derived from the text before, or a time limit cut it short, as it
         depends on how fast the machine was.
         """
         if self.folder is None or emitted.cut_short or _distrusted(self.folder):
@@ -139,9 +139,9 @@ def _distrusted(folder: Path) -> str:
     except (OSError, ValueError):
         return ""
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        return f"the cache {folder} is not used: it belongs to somebody else"
+        return f"the cache {folder} is not used: it belongs to another user"
     if hasattr(os, "geteuid") and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"the cache {folder} is not used: others may write to it; remove it"
+        return f"the cache {folder} is not used: other users can write to it; remove it"
     return ""
 
 
@@ -154,9 +154,9 @@ def _content(entry: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            raise ValueError("no entry of ours")
+            raise ValueError("not a cache entry")
         if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-            raise ValueError("an entry of somebody else")
+            raise ValueError("an entry of another user")
         return file.read(LARGEST)
 
 

@@ -35,7 +35,7 @@ PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
 # Called with a forward's name and what is being done; and with one that is done.
 Working = Callable[[str, str], None]
 Finished = Callable[[str], None]
-# A limit of time, an order, and a target.
+# A time limit, an order, and a target.
 Asked = tuple[float | None, int, str]
 
 

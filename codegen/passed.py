@@ -33,11 +33,11 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
         lines = _lines_in(text, targets["torch"].backward_lines(program))
     except (QuestionError, UnprovedError) as error:
         why = str(error)
-        return Lines(f"There is no code to be shown. {why[0].upper()}{why[1:]}.", refused=why)
+        return Lines(f"There is no code to show. {why[0].upper()}{why[1:]}.", refused=why)
     words = (
-        f"These are lines of {program.backward.name}. The module that they are of was run beside "
-        "autograd on random data in double precision; no gradient is further away than "
-        f"{codegen.driver.TOLERANCE:.0e} of its largest entry and what autograd itself rounds off."
+        f"These lines are from {program.backward.name}. Its module was compared with autograd on "
+        "random data in float64; every gradient agrees within "
+        f"{codegen.driver.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
     )
     return Lines(words, lines)
 
@@ -47,7 +47,7 @@ def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
     written = {line.strip() for line in text.split("\n")}
     for line in "\n".join(lines.values()).split("\n"):
         if line.strip() not in written:
-            raise UnprovedError(f"{line.strip()} is no line of the module; nothing was emitted")
+            raise UnprovedError(f"{line.strip()} is not a line of the module; nothing was emitted")
     return lines
 
 

@@ -50,9 +50,7 @@ def generate_of_ranks(
     """
     most = MOST_AXES[way]
     if len(axes) > most:
-        raise QuestionError(
-            f"{len(axes)} axes are too many at the same time", f"name {most} at most"
-        )
+        raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
     proved = derive(forward, progress, limit)
     program, text = written(forward, proved, beside_of(proved, progress, limit, FIRST))
     found = sharded(program, axes, way, _word(forward))
@@ -68,8 +66,8 @@ def generate_of_ranks(
         raise UnprovedError(f"{name} does not run ({what}); nothing was written") from error
     if not difference <= TOLERANCE:
         raise UnprovedError(
-            f"{name} is {difference:.1e} away from one process in double precision (at most "
-            f"{TOLERANCE:.0e} is allowed); nothing was written"
+            f"{name} differs from one process by {difference:.1e} in float64 (tolerance "
+            f"{TOLERANCE:.0e}); nothing was written"
         )
     short = (found.plain or found).exchanges
     told_back = told(short["backward"], again=True)
@@ -87,7 +85,7 @@ def _rendered(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
 def present(
     out: Path, forward: type[Forward]
 ) -> Iterator[tuple[type[Forward], str, tuple[str, ...]]]:
-    """The modules of parts that stand in ``out`` for a forward, to be written anew: the forward
+    """The modules of parts that stand in ``out`` for a forward, to be written again: the forward
     with the reduction that it is, the way, and the axes.
     """
     for word in words_of(forward.definition) or (None,):

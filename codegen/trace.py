@@ -94,8 +94,8 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
     program, text = with_extremes(forward, program, text, target)
     yield _door(type(target).render, text, text_blocks(text, program, target))
     rounding = target.rounding(text, forward.definition, program)
-    words = f"{difference:.1e} away from autograd in double precision, of at most {TOLERANCE:.0e}; "
-    words += f"in single precision {rounding.ours:.1e}, autograd itself {rounding.autograd:.1e}"
+    words = f"differs from autograd by {difference:.1e} in float64 (tolerance {TOLERANCE:.0e}), by "
+    words += f"{rounding.ours:.1e} in float32, autograd itself by {rounding.autograd:.1e}"
     words = "; ".join([words, *program.unsafe[len(before) :]])
     yield _door(compared, difference, [Prose(words)])
 
@@ -211,7 +211,7 @@ def _closed_form(form: ClosedForm) -> Iterator[Block]:
         yield Equations(tuple(_steps(form)))
     else:
         yield Code(tuple(_rules_counted(form)))
-    yield Prose("the cheapest that risks least:")
+    yield Prose("the cheapest of the safest:")
     yield Equations(tuple(Equation(s.tensor, s.expression) for s in form.statements))
     costs = zip(fields(form.cost), astuple(form.cost), strict=True)
     yield Prose(f"cost: {', '.join(f'{field.name} {count}' for field, count in costs)}")

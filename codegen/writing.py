@@ -50,7 +50,7 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
             for path, text in pairs:
                 if path in texts:
                     raise QuestionError(
-                        f"{path} would be written for two forwards, of which one is {name}",
+                        f"{path} would be written twice, once for {name}",
                         f"rename one of the two classes, or {REMEDY} for it",
                     )
                 texts[path] = text
@@ -87,7 +87,7 @@ def write_modules(
     for folder in folders:
         if folder.parent in folders and folder.is_symlink():  # nobody has named it
             raise QuestionError(
-                f"{folder} is a symbolic link: what it leads to would be written over",
+                f"{folder} is a symbolic link: its target would be overwritten",
                 f"remove the link, or {REMEDY}",
             )
     try:
@@ -107,8 +107,8 @@ def _show_difference(path: Path, text: str) -> bool:
     lines = difflib.unified_diff(
         (old or "").splitlines(),
         text.splitlines(),
-        f"{path} (as it is)",
-        f"{path} (as it should be)",
+        f"{path} (current)",
+        f"{path} (expected)",
         lineterm="",
     )
     sys.stdout.write("\n".join(lines) + "\n")

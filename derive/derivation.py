@@ -77,6 +77,6 @@ def _found(definition: Definition, progress: Callable[[str], None]) -> ClosedFor
         doing("simplifying")
         return close(chain)
     raise UndecidedError(
-        f"{definition.name}: the limit of time was over before a closed form was found\n"
-        f"    being done: {doing}\n    {LONGER}; nothing was emitted"
+        f"{definition.name}: the time limit ran out before a closed form was found\n"
+        f"    in progress: {doing}\n    {LONGER}; nothing was emitted"
     )

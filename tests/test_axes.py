@@ -125,7 +125,7 @@ def test_labels_have_them_too(made, lead):
         lambda table: embedding(labels, table), lambda table: table[labels], draw(5, 2)
     )
     if lead:
-        with pytest.raises(IndexError, match=r"holds 9, outside of 0 \.\. 4"):
+        with pytest.raises(IndexError, match=r"holds 9, not in 0 \.\. 4"):
             embedding(torch.full(lead, 9), draw(5, 2))
 
 
@@ -163,7 +163,7 @@ def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
     assert saved.N == (2, 3) and saved.scale == 2
     assert module.summed_backward(draw(5), *saved[1:]).dx.shape == (2, 3, 5)
     assert module.summed_backward(draw(5), N=torch.Size(()), scale=2).dx.shape == (5,)
-    with pytest.raises(TypeError, match="N must be a shape, a tuple of sizes, got int"):
+    with pytest.raises(TypeError, match="N must be a tuple of sizes, got int"):
         module.summed_backward(draw(5), 6, 2)
 
 
@@ -172,15 +172,15 @@ def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
     [
         (
             lambda: tanh_chain(draw(2, 3), draw(6), draw(6)),
-            r"dy .*, here \(6\), got .* \(2, 3\)",
+            r"dy .*, here \(6\), got \(2, 3\)",
         ),
         (
             lambda: tanh_chain(draw(1)[0], draw(1), draw(1)),
-            r"dy .*, here \(1\), got the shape \(\)",
+            r"dy .*, here \(1\), got \(\)",
         ),
         (
             lambda: linear(draw(1)[0], draw(5, 2), draw(2)),
-            r"dimensions \(\*N, K\), here \(\.\.\., any\), got the shape \(\)",
+            r"shape \(\*N, K\), here \(\.\.\., any\), got \(\)",
         ),
         (
             lambda: linear(draw(2, 3), draw(5, 2), draw(2)),
@@ -188,7 +188,7 @@ def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
         ),
         (
             lambda: linear_backward(draw(2, 3, 4), draw(3, 2, 5), draw(5, 4)),
-            r"x .*N as in dy, here \(2, 3, any\), got .* \(3, 2, 5\)",
+            r"x .*N as in dy, here \(2, 3, any\), got \(3, 2, 5\)",
         ),
     ],
 )

@@ -316,7 +316,7 @@ def test_of_no_rows_nothing_is_normalised():
     assert y.shape == (0, 3)
     assert gradients[0].shape == (0, 3) and not torch.stack(gradients[1:]).any()
     assert batch_norm_forward(*case.inputs).y.shape == (0, 3)
-    with pytest.raises(ValueError, match=r"batch_norm_atoms divides a number by .*, which is 0"):
+    with pytest.raises(ValueError, match=r"batch_norm_atoms divides by .*, which is 0"):
         batch_norm_atoms(*case.inputs)
 
 

@@ -293,12 +293,12 @@ def test_a_folder_that_others_may_write_to_is_not_used(once, monkeypatch):
     for mode in (0o770, 0o707):
         kept.chmod(mode)
         cache = Cache(kept)
-        assert cache.get(forward) is None and "others may write to it" in cache.distrusted
+        assert cache.get(forward) is None and "other users can write to it" in cache.distrusted
     kept.chmod(0o700)
     assert Cache(kept).get(forward).unchanged and not Cache(kept).distrusted
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
     cache = Cache(kept)
-    assert cache.get(forward) is None and "belongs to somebody else" in cache.distrusted
+    assert cache.get(forward) is None and "belongs to another user" in cache.distrusted
 
 
 def test_a_cache_that_is_not_used_is_said_in_one_line(once, monkeypatch, capsys):
@@ -307,7 +307,7 @@ def test_a_cache_that_is_not_used_is_said_in_one_line(once, monkeypatch, capsys)
     monkeypatch.setenv(VARIABLE, str(kept))
     before = sorted(path.name for path in kept.iterdir())
     assert main([forward.definition.place.file, "--check", "--out", str(kept / "none")]) == 1
-    assert capsys.readouterr().err.count("others may write to it") == 1
+    assert capsys.readouterr().err.count("other users can write to it") == 1
     assert sorted(path.name for path in kept.iterdir()) == before
     kept.chmod(0o700)
 

@@ -183,7 +183,7 @@ def test_a_rounded_constant_is_named_and_the_rest_is_proved(a, b):
     verdict = checked("gelu", GELU.format(a=a, b=b))
     (answer,) = verdict.answers
     assert verdict.status == 0 and answer.rounded and answer.proved.every_size
-    assert str(verdict).startswith("right but for rounding: dx of gelu\n")
+    assert str(verdict).startswith("right up to rounding: dx of gelu\n")
     assert verdict.as_json()["gradients"][0]["rounded"] == [*answer.rounded]
 
 

@@ -127,13 +127,13 @@ def test_the_counterexample_stands_where_the_comparison_changes():
     verdict = derive.check(Squares, "2*x*dy*(N < 50)")
     found = verdict.first_wrong.refutation.counterexample
     assert dict(found.point.sizes)["N"] == 50 and (found.expected, found.got) == (2, 0)
-    assert "at N = 50, C = 1 it is not" in str(verdict) and "(49 times)" in str(verdict)
+    assert "but not at N = 50, C = 1" in str(verdict) and "(49 times)" in str(verdict)
 
 
 def test_a_size_that_is_too_large_to_try_leaves_it_undecided():
     verdict = derive.check(Squares, "2*x*dy*(N < 10**7)")
     assert verdict.right is None and verdict.status == 1
-    assert "the three batches agree" in str(verdict) and "too large to try" in str(verdict)
+    assert "agrees at three small batches" in str(verdict) and "too large to try" in str(verdict)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_what_agrees_exactly_at_further_sizes_is_right_and_says_so(
     for axis in "NC":
         tried = {dict(sizes)[axis] for sizes in answer.agreement.sizes}
         assert {1, *range(5, 13)} <= tried and max(tried) > 40
-    assert "it agrees exactly at the sizes NxC = 1x1" in str(verdict)
+    assert "agrees exactly at sizes NxC = 1x1" in str(verdict)
     assert "not proved for every size" in str(verdict)
     assert verdict.as_json()["gradients"][0]["further"]["exact"] is True
 
@@ -163,7 +163,7 @@ def test_without_an_exact_agreement_three_batches_are_no_answer(
     monkeypatch.setattr(checking, "agreement", lambda *_: unknown)
     verdict = derive.check(Squares, "2*x*dy")
     assert verdict.right is None and verdict.status == 1
-    assert "undecided" in str(verdict) and "the three batches agree" in str(verdict)
+    assert "undecided" in str(verdict) and "agrees at three small batches" in str(verdict)
     assert "not in the field" in str(verdict)
 
 

@@ -46,7 +46,7 @@ def test_a_size_itself_may_be_divided_by(tmp_path):
         assert torch.equal(ours.grad, theirs.grad)
     with pytest.raises(ValueError, match="C - 1 is 0"):
         function(torch.zeros(0, 1))
-    with pytest.raises(ValueError, match=r"mean_atoms divides a number by .*, which is 0"):
+    with pytest.raises(ValueError, match=r"mean_atoms divides by .*, which is 0"):
         module.mean_atoms(torch.zeros(0, 3))
 
 
@@ -66,7 +66,7 @@ def test_a_label_may_index_two_axes(tmp_path):
     x, w = draw(4, 5), draw(4, 3, seed=8)
     assert_same_gradients(function, lambda x, w, i: x[rows, i] + w[rows, i], x, w, index)
     assert "one_hot" not in result.text
-    with pytest.raises(IndexError, match=r"holds 3, outside of 0 \.\. 2"):
+    with pytest.raises(IndexError, match=r"holds 3, not in 0 \.\. 2"):
         function(x, w, torch.tensor([0, 0, 0, 3]))
 
 

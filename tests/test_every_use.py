@@ -198,16 +198,16 @@ def test_what_is_read_in_two_branches_is_held_where_neither_is_taken(made):
 
 def test_what_stays_infinite_is_named(made):
     module, result = made("Outside")  # x is s**2 in the closed form, where s is NaN
-    assert any("where a choice leaves a branch out" in line for line in result.program.unsafe)
+    assert any("where a branch is not taken" in line for line in result.program.unsafe)
     said = " ".join(module.__doc__.split())
-    assert "the gradient by x" in said
-    assert "may be NaN or infinite where a choice leaves a branch out" in said
+    assert "the gradient with respect to x" in said
+    assert "may be NaN or infinite where a branch is not taken" in said
 
 
 BROKEN = {
     "what is not there": ("g / y_sum_scaled", "g / missing", "does not run (NameError"),
     "what is not looked at": ("needs.y_sum", "needs.y_sums", "(AttributeError"),
-    "a number": ("/ y_sum_scaled ** 2", "/ y_sum_scaled ** 3", "away from autograd"),
+    "a number": ("/ y_sum_scaled ** 2", "/ y_sum_scaled ** 3", "from autograd over"),
     "a shape": ("return (dx,)", "return (dx[:1],)", "torch.func"),
 }
 

@@ -76,7 +76,7 @@ def test_the_refusal_names_both_formats_and_says_what_to_write():
     with pytest.raises(TypeError) as refused:
         layer_norm(x, gain)
     assert str(refused.value) == (
-        "layer_norm: gain is of torch.float64, but computed is in torch.bfloat16: convert one of "
+        "layer_norm: gain has dtype torch.float64, expected torch.bfloat16: convert one of "
         "them, as in gain.to(torch.bfloat16)"
     )
     assert layer_norm(x, gain.to(x.dtype)).dtype == torch.bfloat16

@@ -123,7 +123,7 @@ def test_a_label_outside_that_is_not_ignored_is_refused(nll, wrong):
     function, module, _ = nll
     labels = torch.tensor([0, wrong, 1, 2])
     for f in (function, module.nll_forward, module.nll_atoms):
-        with pytest.raises(IndexError, match=rf"labels holds {wrong}, outside of 0 .. 2"):
+        with pytest.raises(IndexError, match=rf"labels holds {wrong}, not in 0 .. 2"):
             f(draw(4, 3), labels, ignore_index=1)
 
 

@@ -171,8 +171,8 @@ print(json.dumps(said))
 
 
 def test_a_step_changes_only_what_it_can(folder, tmp_path):
-    plain = "w must be a plain tensor on the CPU, and contiguous"
-    same = "w and v lie in the same memory: clone one of them"
+    plain = "w must be a plain contiguous tensor on the CPU"
+    same = "w and v share memory: clone one of them"
     assert run(STEP, folder, tmp_path) == [plain, same, plain]
 
 
@@ -331,7 +331,7 @@ def test_two_forwards_of_one_kernel_file_are_refused(tmp_path):
             self.file, self.kernels = f"{name}.py", kernels
 
     results = [Result("net", "a", "b", "the step"), Result("net_step", "c", "d")]
-    with pytest.raises(QuestionError, match=r"net_step\.cpp would be written for two forwards"):
+    with pytest.raises(QuestionError, match=r"net_step\.cpp would be written twice"):
         kernel_files(tmp_path, results, languages["cpp"])
 
 

@@ -1,4 +1,4 @@
-"""A limit of time ends a run with what was found and what was not decided, and leaves nothing
+"""A time limit ends a run with what was found and what was not decided, and leaves nothing
 behind that depends on it.
 """
 
@@ -213,7 +213,7 @@ def test_time_is_out_before_a_closed_form_is_found(scaled, monkeypatch):
     with pytest.raises(UndecidedError) as error:
         derive.derive(scaled, limit=SHORT)
     words = str(error.value)
-    assert "before a closed form was found" in words and "being done: simplifying, for" in words
+    assert "before a closed form was found" in words and "in progress: simplifying, for" in words
     assert "a longer --limit" in words
 
 
@@ -269,10 +269,10 @@ def test_time_is_out_during_the_proof(scaled, monkeypatch, tmp_path, capsys):
     out = tmp_path / "out"
     assert main([scaled, "--out", str(out), "--limit", "1"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("unproved: Scaled: the limit of time was over before the proof was done")
+    assert said.startswith("unproved: Scaled: the time limit ran out before the proof was finished")
     assert "found: dx = 2*dy*w*x\n" in said and "found: dw = dy*x**2\n" in said
     assert "proved on small batches: dx; for every size: nothing\n" in said
-    assert "not decided: dw\n" in said and "being done: proving dw, for" in said
+    assert "not decided: dw\n" in said and "in progress: proving dw, for" in said
     assert "nothing was emitted" in said and not out.exists()
 
 
@@ -286,7 +286,7 @@ def test_what_is_proved_for_small_batches_is_emitted_and_says_so(
         patch.setattr(derive.proving.claim, "holds_for_every_size", hang)
         assert main([*arguments, "--limit", "1"]) == 0
     said = capsys.readouterr()
-    assert "only those" in said.out and "note: Scaled: the limit of time was over" in said.err
+    assert "only those" in said.out and "note: Scaled: the time limit ran out" in said.err
     assert "whether dx, dw hold for every size" in said.err
     text = " ".join((tmp_path / "out" / "scaled.py").read_text().split())
     assert "only those sizes were proved for dx, dw" in text
@@ -333,10 +333,10 @@ def test_a_check_that_is_out_of_time_is_undecided(scaled, monkeypatch, capsys):
         assert gradform([*question, "--limit", "1"]) == 1
         said = capsys.readouterr().out
         assert said.startswith("undecided: dx of scaled")
-        assert "neither proved nor refuted; the limit of time was over (checking dx, for" in said
+        assert "neither proved nor refuted; the time limit ran out (checking dx, for" in said
         assert gradform([*question, "--limit", "1", "--json"]) == 1
         (gradient,) = json.loads(capsys.readouterr().out)["gradients"]
-        assert gradient["outcome"] == "undecided" and "limit of time" in gradient["cut_short"]
+        assert gradient["outcome"] == "undecided" and "time limit" in gradient["cut_short"]
     assert ground_of.cache_info().currsize == 0
     assert gradform(question) == 0
 
@@ -348,7 +348,7 @@ def test_what_is_refuted_in_time_is_wrong_also_where_it_is_not_explained(
     assert gradform(["check", scaled, "--of", "x", "3*w*x*dy", "--limit", "2"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("wrong: dx of scaled") and "the smallest counterexample" in said
-    assert "the limit of time was over before it was explained" in said
+    assert "the time limit ran out before it was explained" in said
 
 
 def test_what_is_proved_but_not_shown_in_time(scaled, monkeypatch, capsys):

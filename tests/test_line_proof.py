@@ -118,7 +118,9 @@ def test_what_is_wrong_even_as_it_is_written_is_not_emitted(form, monkeypatch):
     right = form(NAMED)
     broken(monkeypatch, plan, "_stable")
     broken(monkeypatch, plan, "_as_written")
-    with pytest.raises(UnprovedError, match=r"the line of the forward .* is not what was written"):
+    with pytest.raises(
+        UnprovedError, match=r"the computed line .* is not equal to the statement as written"
+    ):
         plan.forward_plan(right)
 
 

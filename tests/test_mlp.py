@@ -87,15 +87,15 @@ def changed(place: int, value) -> list:
 @pytest.mark.parametrize(
     ("place", "value", "error", "says"),
     [
-        (0, index(N, T) - 10, IndexError, "contexts holds -10, outside of 0 .. 6"),
-        (0, index(N, T) + 5, IndexError, r"contexts holds \d+, outside of 0 .. 6"),
-        (1, index(N) - 7, IndexError, "labels holds -7, outside of 0 .. 6"),
-        (1, index(N) * 100 + 7, IndexError, r"labels holds \d+, outside of 0 .. 6"),
-        (1, draw(N), TypeError, "labels must be of an integer dtype"),
+        (0, index(N, T) - 10, IndexError, "contexts holds -10, not in 0 .. 6"),
+        (0, index(N, T) + 5, IndexError, r"contexts holds \d+, not in 0 .. 6"),
+        (1, index(N) - 7, IndexError, "labels holds -7, not in 0 .. 6"),
+        (1, index(N) * 100 + 7, IndexError, r"labels holds \d+, not in 0 .. 6"),
+        (1, draw(N), TypeError, "labels must have an integer dtype"),
         (0, [[1, 2, 3]] * N, TypeError, "contexts must be a tensor, got list"),
         (3, draw(T * E + 1, H), ValueError, "K is not .* where K = 7, E = 2, T = 3"),
         (3, draw(H, T * E), ValueError, r"b1 .* with H as in W1, here \(6\), got"),
-        (4, draw(1, H), ValueError, r"b1 must have .*\(H,\).*, got the shape \(1, 5\)"),
+        (4, draw(1, H), ValueError, r"b1 must have .*\(H,\).*, got \(1, 5\)"),
         (2, index(V, E), TypeError, "C must be floating point"),
     ],
 )

@@ -123,7 +123,7 @@ def test_one_rank_raises_and_all_say_why(texts):
     for each in found:
         assert each["everywhere"].startswith("IndexError: softmax_nll_shard_c: labels holds")
         for what in ("rows", "format", "function"):
-            assert "the ranks differ in what has to be the same" in each[what], each[what]
+            assert "the ranks disagree on" in each[what], each[what]
         assert each["after"] == ""
 
 
@@ -134,22 +134,22 @@ OTHER = {
     "labels in another order": "labels (",
     "labels out of range": "labels (",
     "labels below 0": "labels (",
-    "labels of a kind": "TypeError: softmax_nll_shard_c: labels must be of an integer dtype",
+    "labels of a kind": "TypeError: softmax_nll_shard_c: labels must have an integer dtype",
     "labels left out": "TypeError: softmax_nll_shard_c: labels must be a tensor",
     "rows of labels": "IndexError: softmax_nll_shard_n: labels holds",
     "gain": "gain (",
     "bias NaN": "bias (",
-    "gain of a shape": "ValueError: batch_norm_shard_n: gain must have the dimensions",
+    "gain of a shape": "ValueError: batch_norm_shard_n: gain must have shape",
     "eps": "eps (rank 0, 1: 1e-05; rank 2: 0.0001)",
     "eps below 0": "ValueError: batch_norm_shard_n: eps must be above 0",
     "eps no number": "TypeError: batch_norm_shard_n: eps must be a number",
     "format": "dtype (rank 0, 1: torch.float64; rank 2: torch.float32)",
     "gain wants": "gain (rank 0, 1: torch.float64 of the shape (8,) from 1.0 to 1.0, digest",
-    "x wants": "whether a gradient is wanted (rank 0, 1: False; rank 2: True)",
-    "no_grad": "whether a gradient is wanted (rank 0, 1: True; rank 2: False)",
+    "x wants": "whether a gradient is needed (rank 0, 1: False; rank 2: True)",
+    "no_grad": "whether a gradient is needed (rank 0, 1: True; rank 2: False)",
     "weight": "weight (",
     "weight of a shape": "ValueError: linear_shard_n: ",
-    "weight wants": "whether a gradient is wanted (rank 0, 1: False; rank 2: True)",
+    "weight wants": "whether a gradient is needed (rank 0, 1: False; rank 2: True)",
     "bias passed": "bias (rank 0, 1: None; rank 2: torch.float64",
     "weight passed": "weight (rank 0, 1: False; rank 2: True)",
     "smoothing": "label_smoothing (rank 0, 1: 0.2; rank 2: 0.1)",
@@ -164,7 +164,7 @@ def test_what_is_wrong_on_one_rank_alone_is_raised_on_all_and_the_group_is_used_
         for name, words in OTHER.items():
             said = found["said"][name]
             if "Error: " not in words:
-                assert "the ranks differ in what has to be the same: " in said, (name, said)
+                assert "the ranks disagree on " in said, (name, said)
                 assert said.startswith("ValueError: ") and words in said, (name, said)
             elif rank == 2:
                 assert said.startswith(words), (name, said)
@@ -184,7 +184,7 @@ def test_two_groups_are_told_of_what_one_rank_raises(texts):
 
 def test_a_tensor_that_one_rank_has_placed_otherwise_is_told_of(texts):
     for found in run(texts, 2, "misplaced"):
-        assert "a tensor is placed (Replicate(),), not [Shard(dim=1)]" in found["placed"]
+        assert "a DTensor has placements (Replicate(),), expected [Shard(dim=1)]" in found["placed"]
 
 
 def test_a_rank_that_has_died_is_torchs_error(texts):

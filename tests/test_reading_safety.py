@@ -122,7 +122,7 @@ def test_what_is_unusual_and_small_is_read(text):
 
 
 BOUNDS = {  # what is bounded, and how that is said
-    "ten thousand brackets": "too many brackets",
+    "ten thousand brackets": "brackets are nested too deeply",
     "a megabyte": "1000001 characters",
     "four thousand lines": "4000 lines",
     "minus signs with spaces": "too many signs",
@@ -130,10 +130,10 @@ BOUNDS = {  # what is bounded, and how that is said
     "lambdas": "more than a hundred operations",
     "a tower of powers": "the exponent 387420489 is too large",
     "a number with a large exponent": "too long",
-    "sixty doublings": "too large when it is multiplied out",
-    "many copies": "too long to be multiplied out",
+    "sixty doublings": "too large to expand",
+    "many copies": "too long to expand",
     "outer products": "too many dimensions",
-    "sixty choices": "too many choices",
+    "sixty choices": "choices are nested too deeply",
 }
 
 

@@ -84,11 +84,11 @@ def test_the_lines_are_those_of_a_textbook(capsys):
         "v_y       = y·(v_x - sum_v_x_y)        the tangent of y",
         "c_y       = g_x_term·v_x - sum_v_x_y·g the cotangent of y",
         "dx = y·(c_y - Σ[C](c_y·y))",
-        "With c_y = g and no other cotangent it is the first backward.",
+        "With c_y = g and no other cotangent, this is the first backward.",
     ):
         assert f"  {line}\n" in text
     assert "is 0 here" not in text  # y is saved
-    assert "is the tangent of y (jvp)" in text and "the Hessian" in text
+    assert "is the tangent of y (JVP)" in text and "the Hessian" in text
 
 
 def test_the_sections_are_those_of_both_programs(document):
@@ -291,14 +291,14 @@ def test_one_door_has_both_orders():
     with pytest.raises(QuestionError, match="names are"):
         derive.check("softmax", f"{TANGENT}*q", order=1)
     for order in (0, 3, True, "2", None):
-        with pytest.raises(QuestionError, match="there are orders 1 and 2"):
+        with pytest.raises(QuestionError, match="expected 1 or 2"):
             derive.check("softmax", TANGENT, order=order)
 
 
 def test_a_missing_factor_and_a_missing_term_are_told():
     factor = str(check_second("softmax_nll", "g*probs*(v - Sum(probs*v, C))"))
     assert factor.startswith("wrong: dlogits of softmax_nll, second order\n")
-    assert "the whole must be multiplied by 1/N\n" in factor
+    assert "multiply the whole formula by 1/N\n" in factor
     term = str(check_second("softmax", "jvp = y*v"))
     assert "the term -Sum(v_x*y, C) is missing\n(terms" in term
     assert "expected v_y[0, 0] = 0\n" in term
@@ -310,7 +310,7 @@ def test_a_missing_factor_and_a_missing_term_are_told():
 
 def test_what_stands_for_another_is_told():
     verdict = str(check_second("softmax", TANGENT, of="x"))
-    assert "it is v_y, the gradient by g\n" in verdict and "total" not in verdict
+    assert "it is v_y, the gradient with respect to g\n" in verdict and "total" not in verdict
     nothing = str(check_second("softmax", "0*x", of="x"))
     assert nothing.startswith("wrong") and "upstream" not in nothing
 

@@ -208,7 +208,7 @@ def test_the_report_has_them():
     program, _ = of_one_process(forward_from("rnn_cell"))
     rows = {row.axis: row for row in collectives_of(program)}
     assert rows["K"].forward == ("sum of N*H",) and not rows["K"].refused
-    assert "under another name" in rows["J"].refused and not rows["J"].forward
+    assert "is another name of" in rows["J"].refused and not rows["J"].forward
 
 
 @pytest.mark.parametrize("name", identities)
@@ -229,7 +229,7 @@ def test_a_wrong_identity_is_not_proved():
     [
         (["softmax_nll", "--shard", "Q"], "no argument along an axis 'Q'"),
         (["softmax_nll", "--shard", "C", "--shard", "C"], "named twice"),
-        (["rnn_cell", "--shard", "J"], "J of rnn_cell is H under another name"),
+        (["rnn_cell", "--shard", "J"], "J of rnn_cell is another name of H"),
         (["lstm_cell", "--shard", "P"], "split H"),
         (
             ["softmax_nll", "--shard", "C", "--target", "cpp"],
@@ -237,7 +237,7 @@ def test_a_wrong_identity_is_not_proved():
         ),
         (["--shard", "C"], "which forward is split"),
         (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name 2 at most"),
-        (["mlp", "--shard", "E"], "does not see how long a part along E is"),
+        (["mlp", "--shard", "E"], "cannot know the length of its part of E"),
     ],
 )
 def test_what_cannot_be_split_is_refused(arguments, words, tmp_path, capsys):
@@ -357,13 +357,16 @@ def test_in_chunks_nothing_is_held_that_lies_along_the_axis(tmp_path):
     wanted = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, index), leaves)
     for one, other in zip(gradients, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
-    with pytest.raises(ValueError, match="chunk must be a whole number above 0, got 0"):
+    with pytest.raises(ValueError, match="chunk must be a positive int, got 0"):
         module.linear_nll_chunk_c(x, weight, index, chunk=0)
 
 
 @pytest.mark.parametrize(
     "name, axis, words",
-    [("softmax", "C", "lies along C, so all of it is held"), ("info_nce", "N", "all chunks at")],
+    [
+        ("softmax", "C", "has the axis C: chunks save nothing"),
+        ("info_nce", "N", "needs all chunks at"),
+    ],
 )
 def test_what_has_no_chunks_is_refused(name, axis, words):
     with pytest.raises(QuestionError, match=words):

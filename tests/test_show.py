@@ -214,8 +214,8 @@ def test_code_that_autograd_refuses_is_not_shown(line, capsys, monkeypatch):
         Printer, "_Assign", lambda self, step: line if step.name == "dx" else right(self, step)
     )
     status, out, err = printed_by_gradform(capsys, "tanh")
-    assert status == 1 and "unproved: Tanh: the code that was written" in err
-    assert "What was proved" in out and "There is no code to be shown" in out
+    assert status == 1 and "unproved: Tanh: the generated code" in err
+    assert "What was proved" in out and "There is no code to show" in out
     assert "torch." not in out and line not in out
 
 

@@ -316,7 +316,7 @@ def test_the_mean_of_no_rows_is_nan():
     loss = softmax_nll(logits, labels)
     loss.backward()
     assert loss.isnan() and logits.grad.shape == (0, 4)
-    with pytest.raises(ValueError, match=r"softmax_nll_atoms divides a number by .*, which is 0"):
+    with pytest.raises(ValueError, match=r"softmax_nll_atoms divides by .*, which is 0"):
         softmax_nll_atoms(logits, labels)
 
 

@@ -157,7 +157,7 @@ def test_it_is_written_where_it_is_asked_for(tmp_path, capsys):
 def test_it_is_shown(capsys):
     assert gradform(["show", "softmax", "--order", "3"]) == 0
     text = capsys.readouterr().out
-    assert "Third order: behind the backward, differentiated" in text
+    assert "Third order: double backward, differentiated" in text
     assert "Third order: the pullback, differentiated" in text
     assert "c_v_x" in text and "Exactly zero difference" in text
     assert gradform(["show", "softmax", "--order", "3", "--of", "x"]) == 2

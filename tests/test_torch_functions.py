@@ -340,12 +340,12 @@ class Typed(Function):
 """
 SAID = {  # axes, --like, the outcome, what is wrong, and what is said
     "Opaque": ("x: N", "reference", "agrees", [], "not proved"),
-    "OpaqueWrong": ("x: N", "reference", "wrong", ["dx"], "wrong in numbers"),
-    "Rounded": ("x: N", "", "wrong", ["dx"], "passed straight through"),
-    "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises on the way to dw"),
-    "Moments": ("x: N C", "", "right", [], "m is kept between"),
-    "Few": ("x: N", "", "wrong", ["dx"], "of the 2 arguments"),
-    "Typed": ("x: N", "", "right", [], "right but for rounding"),
+    "OpaqueWrong": ("x: N", "reference", "wrong", ["dx"], "numerically wrong"),
+    "Rounded": ("x: N", "", "wrong", ["dx"], "straight-through estimator"),
+    "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises while computing dw"),
+    "Moments": ("x: N C", "", "right", [], "m is saved but"),
+    "Few": ("x: N", "", "wrong", ["dx"], "for 2 arguments"),
+    "Typed": ("x: N", "", "right", [], "right up to rounding"),
 }
 
 
@@ -371,14 +371,14 @@ def test_what_is_read_wrongly_is_no_verdict(tmp_path, monkeypatch):
     (tmp_path / "more.py").write_text(MORE)
     read = Expressed.gradient
     monkeypatch.setattr(Expressed, "gradient", lambda self, tree: 2 * read(self, tree))
-    with pytest.raises(QuestionError, match="was read as another one"):
+    with pytest.raises(QuestionError, match="was read as a different function"):
         check_function(f"{tmp_path}/more.py:Moments", "x: N C")
 
 
 def test_the_assertion_is_the_verdict(tmp_path):
     (tmp_path / "more.py").write_text(MORE)
     derive.assert_gradient(f"{tmp_path}/more.py:Moments", axes="x: N C")
-    with pytest.raises(AssertionError, match="raises on the way to dw"):
+    with pytest.raises(AssertionError, match="raises while computing dw"):
         derive.assert_gradient(f"{tmp_path}/more.py:Transposed", axes="x: N D, w: D K")
 
 

@@ -258,8 +258,11 @@ def test_tensors_without_data(emitted):
 
 def test_the_page_says_why(emitted):
     words = " ".join(emitted.module.__doc__.split())
-    assert "by autograd, line by line" in words and "nothing was emitted" not in words
-    reasons = {"scaled": "what is saved and in u, which is not", "attended": "of peak_x"}
+    assert "differentiate the lines by autograd" in words and "nothing was emitted" not in words
+    reasons = {
+        "scaled": "the gradients of the saved values need u, which is not saved",
+        "attended": "of peak_x",
+    }
     assert reasons.get(str(emitted), REASON) in words
 
 

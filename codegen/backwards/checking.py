@@ -29,16 +29,17 @@ from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
 from derive.reading import Claim, Misaligned
 
-RUN = "its file was run, and so were its forward and backward"
+RUN = "its file, its forward and its backward were executed"
 NOTHING = "None is returned for it"
 CONVENTION = (
-    "it differs between equals alone, as it was read; there it does what torch's own derivative of "
-    "this forward does"
+    "it differs only at ties, and there it agrees with torch's own derivative of this forward"
 )
-LIKE = "\n    or compare it in numbers with a torch function of the same values: --like FUNCTION"
+LIKE = (
+    "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
+)
 STRAIGHT = (
-    "{name} of {function} is not the gradient of its forward, which is 0 wherever there is one: it "
-    "is passed straight through. If that is meant, there is nothing to prove"
+    "{name} of {function} is not the gradient of its forward, which is 0 wherever it exists: it is "
+    "a straight-through estimator. If that is intended, there is nothing to prove"
 )
 
 
@@ -161,12 +162,12 @@ def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
     """The verdict where the backward raises: its shapes fit only where some sizes are equal."""
     line = linecache.getline(subject.file, raised.line).strip()
     blamed = computed_on(subject, raised.line)
-    of = f" on the way to {', '.join(blamed)}" if blamed else ""
+    of = f" while computing {', '.join(blamed)}" if blamed else ""
     problem = (
         f"wrong: the backward of {subject.name} raises{of}, line {raised.line}\n    {line}\n"
         f"    {raised.words}\n"
-        "all sizes differ here: are dimensions exchanged, or is one summed wrongly? The other "
-        "gradients were not judged"
+        "all sizes differ here: are dimensions swapped, or is a sum over the wrong one? The other "
+        "gradients were not checked"
     )
     return FunctionVerdict(subject.name, (), (), problem, blamed=blamed)
 
@@ -200,13 +201,13 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
 
 def _warnings(backward: Backward, subject: FunctionSubject):
     if backward.unignored:
-        yield "labels of -100 were left aside, which torch ignores: all labels are classes here"
+        yield "labels of -100, which torch ignores, were not tested: all labels are classes here"
     if backward.between and not subject.is_once_differentiable:
         names = ", ".join(backward.between)
         yield (
-            f"{names} is kept between, and is neither an input nor an output: second derivatives "
-            f"through {subject.name} take it for a constant, and are silently wrong. Keep inputs "
-            "and outputs alone and compute the rest again, or mark backward @once_differentiable"
+            f"{names} is saved but is neither an input nor an output: second derivatives through "
+            f"{subject.name} treat it as a constant and are silently wrong. Save only inputs and "
+            "outputs and recompute the rest, or mark backward @once_differentiable"
         )
 
 

@@ -1,7 +1,7 @@
 """What the backward of a Function says of each gradient, as expressions over its own forward.
 
 In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a `Said`
-for each argument that a gradient is due for.
+for each argument that a gradient is needed for.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class _Backward:
             outputs = self.both.outputs(self.tensors)
             if not outputs:
                 raise QuestionError(
-                    f"{self.subject.name} returns nothing that gradients arrive for",
-                    "return a tensor of floats",
+                    f"{self.subject.name} returns nothing differentiable",
+                    "return a floating-point tensor",
                     self.subject.place,
                 )
             ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
@@ -189,7 +189,7 @@ class _Backward:
         returned, taken = len(noted.gradients), len(self.subject.parameters)
         if returned >= taken:
             return ""
-        return f"of the {taken} arguments of forward, backward answers {returned}: torch refuses it"
+        return f"backward returns {returned} gradients for {taken} arguments: torch raises an error"
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
         """What is kept and read, and is neither an input nor an output."""
@@ -223,7 +223,7 @@ def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
     try:
         torch.empty(wanted).expand(got)
     except RuntimeError:
-        return f"d{name} has the shape {got}, and {name} is {wanted}: torch refuses it"
+        return f"d{name} has shape {got} but {name} has {wanted}: torch raises an error"
     return ""
 
 

@@ -33,10 +33,10 @@ def check_function_command(arguments: Sequence[str], program: str) -> int:
         "--like",
         default="",
         metavar="FUNCTION",
-        help="a torch function of the same file with the same values: its derivative is compared "
-        "in numbers, for what cannot be traced",
+        help="a torch function in the same file that computes the same: compares gradients "
+        "numerically, for what cannot be traced",
     )
-    parser.add_argument("--json", action="store_true", help="the answer for programs")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
     add_limit(parser, "to check each gradient")
     options = parser.parse_args(arguments)
     return guarded(lambda: _check(options))

@@ -115,8 +115,8 @@ class FunctionSubject(Subject):
         missing = [p.name for p in self.parameters if _is_needed(p) and p.name not in given]
         if missing:
             raise QuestionError(
-                f"{self.name} needs {', '.join(missing)}, whose axes are not given",
-                f'say them: --axes "{missing[0]}: N C"; what is no tensor needs a default',
+                f"{self.name} needs {', '.join(missing)}, whose axes are missing",
+                f'write --axes "{missing[0]}: N C"; a non-tensor argument needs a default',
                 self.place,
             )
 
@@ -216,17 +216,17 @@ def function_of(asked: str | type) -> FunctionSubject:
     if isinstance(asked, str):
         file, colon, name = asked.rpartition(":")
         if not colon or not file.endswith(".py"):
-            raise QuestionError(f"{asked} does not name a class of a file", TENSOR_AND_NAME)
+            raise QuestionError(f"{asked} does not name a class in a file", TENSOR_AND_NAME)
         path = Path(file)
         module = run_file(path, REMEDIES)
         there = [n for n, v in vars(module).items() if _is_function(v)]
         if name not in vars(module):
-            listed = ", ".join(there) or "no torch.autograd.Function"
+            listed = ", ".join(there) or "not a torch.autograd.Function"
             raise QuestionError(f"{path} has no {name}", f"it has {listed}")
         value = vars(module)[name]
     if not _is_function(value):
         raise QuestionError(
-            f"{name} is no torch.autograd.Function", "name a class with a forward and a backward"
+            f"{name} is not a torch.autograd.Function", "name a class with a forward and a backward"
         )
     return FunctionSubject(value, name, _place_of(value, path), inspect.getdoc(value) or "")
 
@@ -252,7 +252,7 @@ def reference_of(subject: FunctionSubject, like: str | Callable) -> Callable:
         return like
     found = vars(sys.modules[subject.of_class.__module__]).get(like)
     if not callable(found):
-        raise QuestionError(f"there is no function {like} beside {subject.name}", "--like NAME")
+        raise QuestionError(f"there is no function {like} next to {subject.name}", "--like NAME")
     return found
 
 

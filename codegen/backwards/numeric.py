@@ -53,15 +53,16 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
                 if not gap <= WITHIN:
                     at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
                     raise QuestionError(
-                        f"{subject.name} was read as another one: {what} at {at} is {gap:.1e} away",
-                        "it may take another branch at other sizes, or depend on what is no "
-                        "argument",
+                        f"{subject.name} was read as a different function: {what} at {at} differs "
+                        f"by {gap:.1e}",
+                        "it may take another branch at other sizes, or depend on something that is "
+                        "not an argument",
                         subject.place,
                     )
             break
     if not found:
         raise QuestionError(
-            f"{subject.name} has finite values at none of the sizes that were tried", "say --sizes"
+            f"{subject.name} has no finite values at the sizes that were tried", "give --sizes"
         )
 
 
@@ -183,10 +184,10 @@ class InNumbers:
     def __str__(self) -> str:
         at = ", ".join(f"{axis} = {n}" for axis, n in self.sizes.items())
         if not self.returned:
-            return f"wrong in numbers: d{self.name} is None, and the derivative is not 0 at {at}"
+            return f"numerically wrong: d{self.name} is None, but the derivative is not 0 at {at}"
         if self.outcome == "wrong":
-            return f"wrong in numbers: d{self.name} is {self.distance:.1e} away at {at}"
-        return f"agrees in numbers, and is not proved: d{self.name}, within {self.distance:.1e}"
+            return f"numerically wrong: d{self.name} differs by {self.distance:.1e} at {at}"
+        return f"agrees numerically, not proved: d{self.name}, within {self.distance:.1e}"
 
 
 def in_numbers(
@@ -209,8 +210,8 @@ def in_numbers(
                 worst[found.name] = found
     if not worst:
         raise QuestionError(
-            f"{subject.name} and {subject.name}'s reference run at none of the sizes tried",
-            "say --sizes; labels and masks are marked: labels: N int",
+            f"{subject.name} and its reference run at none of the tested sizes",
+            "give --sizes, and mark labels and masks: labels: N int",
             subject.place,
         )
     return list(worst.values())
@@ -228,8 +229,8 @@ def _beside(subject, reference, arguments, sizes) -> Iterator[InNumbers]:
     theirs = theirs[0] if isinstance(theirs, tuple) else theirs
     if mine.shape != theirs.shape or not _distance(mine, theirs) <= WITHIN:
         raise QuestionError(
-            f"the values of {subject.name} are not those of its reference",
-            "--like names a function with the same values",
+            f"{subject.name} and its reference return different values",
+            "--like must name a function that computes the same",
             subject.place,
         )
     upstream = torch.randn(mine.shape, dtype=mine.dtype)

@@ -42,10 +42,10 @@ def arguments_of(axes: str | Mapping[str, str]) -> tuple[Argument, ...]:
     for name, along in pairs:
         argument = _argument(name.strip(), along.replace(",", " ").split())
         if argument.name in found:
-            raise QuestionError(f"{argument.name} has axes twice", f"say them once: {EXAMPLE}")
+            raise QuestionError(f"{argument.name} has axes twice", f"give them once: {EXAMPLE}")
         found[argument.name] = argument
     if not found:
-        raise QuestionError("no tensor has axes", f"say which: {EXAMPLE}")
+        raise QuestionError("no axes were given", f"write {EXAMPLE}")
     return tuple(found.values())
 
 
@@ -57,7 +57,7 @@ def sizes_of(sizes: str | Mapping[str, int]) -> dict[str, int]:
     for part in _parts(sizes):
         name, _, size = part.replace("=", ":").partition(":")
         if not name.strip().isidentifier() or not size.strip().isdigit() or int(size) < 1:
-            raise QuestionError(f"--sizes: {part.strip()!r} is no size", '--sizes "N: 8, C: 12"')
+            raise QuestionError(f"--sizes: {part.strip()!r} is not a size", '--sizes "N: 8, C: 12"')
         found[name.strip()] = int(size)
     return found
 

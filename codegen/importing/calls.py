@@ -15,7 +15,7 @@ from codegen.importing.values import Refused
 STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
 STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
 OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
-OTHER_WAY = "write it with operations that are known (docs/torch-code.md lists them)"
+OTHER_WAY = "use supported operations (listed in docs/torch-code.md)"
 
 
 def operation_of(node: torch.fx.Node) -> str:
@@ -47,5 +47,5 @@ def given_to(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[st
             found[name] = map_arg(given, value)
         elif given != default and name not in STORAGE:
             what = operation_of(node)
-            raise Refused(f"{name}={given} of {what} is not understood", OTHER_WAY)
+            raise Refused(f"{name}={given} of {what} is not supported", OTHER_WAY)
     return found

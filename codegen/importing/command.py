@@ -1,4 +1,4 @@
-"""``gradform import``: the torch code that people have becomes a forward of theirs."""
+"""``gradform import``: the torch code that people have becomes a forward."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ EXAMPLES = """\
   import train.py:net --axes "x: B T C" --sizes "B: 2, T: 8" --out forwards
   import my_loss.py:focal_loss --axes "x: N C, target: N C" --emit
 """
-STATUS = "0 written; 1 unproved (--emit); 2 not understood, or not to be said in the notation"
+STATUS = "0 written; 1 unproved (--emit); 2 not understood, or not expressible in the notation"
 SAID_OF_AXES = """\
-axes: a name for each dimension, the same for dimensions of the same size; a whole number is a fixed
-size; after them may stand int (labels), bool (a mask) or given (no gradient). Parameters of a
-module need none.
+axes: a name for each dimension, the same name for the same size; an integer is a fixed size. They
+may be followed by int (labels), bool (a mask) or given (no gradient). Parameters of a module need
+none.
 """
 
 AXES = "--axes"
@@ -33,13 +33,13 @@ def parser_of_torch(program: str, said: str, examples: str, status: str) -> argp
     """What commands on the user's torch code ask alike: the axes, and sizes of an example."""
     parser = argparse.ArgumentParser(
         prog=program,
-        description=f"{said} Its file is run.",
+        description=f"{said} Its file is executed.",
         epilog=f"examples:\n{examples}{SAID_OF_AXES}exit status: {status}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(AXES, required=True, help='the axes of its tensors: "x: N C, labels: N"')
     parser.add_argument(
-        "--sizes", default="", help='sizes of an example, where it takes only some: "N: 8, C: 12"'
+        "--sizes", default="", help='sizes of an example, if not all sizes work: "N: 8, C: 12"'
     )
     return parser
 
@@ -49,10 +49,10 @@ def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
     parser = parser_of_torch(program, import_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:function", help="a function, or an nn.Module")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="the folder to write to (the current one)"
+        "--out", type=Path, metavar="DIR", help="the output folder (default: the current one)"
     )
     parser.add_argument(
-        "--emit", action="store_true", help="go on: derive, prove and write the module as well"
+        "--emit", action="store_true", help="also derive, prove and write the module"
     )
     add_force(parser)
     options = parser.parse_args(arguments)
@@ -77,7 +77,7 @@ def _import(options: argparse.Namespace, written: list[Path]) -> int:
     body = found.text[found.text.index("class ") :].rstrip("\n")
     agreement = found.agreement
     sys.stdout.write(
-        f"{body}\n\ncompared with {found.subject.name} at {len(agreement.sizes)} choices of sizes: "
+        f"{body}\n\ncompared with {found.subject.name} for {len(agreement.sizes)} sets of sizes: "
         f"values within {agreement.values:.1e}, gradients within {agreement.gradients:.1e}\n"
         f"written to {path}\n"
     )

@@ -129,14 +129,14 @@ class Beside:
     def _wrong(self, what: str, gap: float) -> QuestionError:
         if self.branch is not None:
             return QuestionError(
-                f"another branch is taken at other sizes: {what} is another",
-                "import one branch, as a function of its own",
+                f"it takes another branch at other sizes: {what} differs",
+                "import one branch as a separate function",
                 self.branch,
             )
         return QuestionError(
-            f"{self.subject.name} was read as another function: {what} is {gap:.1e} away",
-            "it may take another branch at other sizes, hold back a gradient (.detach(), "
-            "torch.no_grad) or depend on what is no argument; nothing was written",
+            f"{self.subject.name} was read as a different function: {what} differs by {gap:.1e}",
+            "it may take another branch at other sizes, stop a gradient (.detach(), torch.no_grad) "
+            "or depend on something that is not an argument; nothing was written",
             self.subject.place,
         )
 
@@ -177,7 +177,7 @@ class Beside:
         result = run(self.subject, self.arguments, leaves)
         if self.again and not self._same_again(result, tensors):
             raise QuestionError(
-                f"{self.subject.name} returns something else when it is called again",
+                f"{self.subject.name} returns a different result when called again",
                 "draw random numbers outside and pass them; call .eval() on a module with dropout",
                 self.subject.place,
             )
@@ -232,9 +232,9 @@ def compared(
         raise untraceable(beside.raised, subject.file)
     if not found:
         raise QuestionError(
-            f"{subject.name} has no finite value at the numbers that were tried, so nothing says "
-            "whether the forward is right",
-            "check it on numbers between 0 and 1, or return something finite there",
+            f"{subject.name} has no finite value at the tested inputs, so the forward cannot be "
+            "checked",
+            "make it finite for inputs between 0 and 1",
             subject.place,
         )
     return Agreement(tuple(found), *worst)

@@ -38,13 +38,13 @@ from derive.notation.forward import Forward
 from derive.notation.library import forward_from
 
 ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
-NUMBER_HERE = "a size becomes a number here, so what was read holds for that size alone"
+NUMBER_HERE = "a size becomes a Python number here, so the result is valid only for that size"
 OF_SIZES = "keep sizes symbols: + - * /, ** and math.sqrt of x.shape[0]; no range, int or math.log"
-ONE_BRANCH = "import one branch, as a function of its own"
+ONE_BRANCH = "import one branch as a separate function"
 MOST_SIZE = 2**14  # of an axis that is tried
 TRIED_FIRST = (2, 3, 4, 5)  # sizes
 MOST_OF_TORCH = 12  # conditions of torch's own that are tried; those of the user all are
-OTHER_SIZES = "the function has another mathematics at other sizes: import one of its branches"
+OTHER_SIZES = "the function computes something else at other sizes: import one of its branches"
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
         if argument in subject.of_module:
             return
         raise QuestionError(
-            f"{subject.name} writes to its argument {argument} in place",
+            f"{subject.name} modifies its argument {argument} in place",
             f"work on a copy: {argument} = {argument}.clone()",
             subject.place,
         )
@@ -136,7 +136,7 @@ def _output(traced: Traced, reader: Reader, subject: Subject) -> Value:
     outputs = [out for out in traced.outputs if out is not None]
     if len(outputs) != 1:
         raise QuestionError(
-            f"{subject.name} returns {len(outputs)} tensors, and a forward has one output",
+            f"{subject.name} returns {len(outputs)} tensors, but a forward has one output",
             "write a function that returns one of them",
             subject.place,
         )
@@ -145,7 +145,7 @@ def _output(traced: Traced, reader: Reader, subject: Subject) -> Value:
     value = reader.values.get(output) if isinstance(output, torch.fx.Node) else None
     if not isinstance(value, Value):
         raise QuestionError(
-            f"{subject.name} returns no tensor", "return what is computed of the arguments",
+            f"{subject.name} returns no tensor", "return a tensor computed from the arguments",
             subject.place,
         )  # fmt: skip
     return value
@@ -168,14 +168,13 @@ def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[st
             at = [", ".join(f"{a} = {s[a]}" for a in axes) for s in (example.sizes, sizes)]
             raise QuestionError(
                 f"{one.name} is {_short(texts[0])} at {at[0]}, and {_short(texts[1])} at {at[1]}",
-                OTHER_SIZES
-                + "; or use x.shape[1] and math.sqrt in the place of a number of Python",
+                OTHER_SIZES + "; or use x.shape[1] and math.sqrt instead of a Python number",
                 Place(subject.file, one.line) if one.line else subject.place,
             )
     if len(reader.statements) != len(second.statements):
         _refuse_branch(reader, sizes)
         raise QuestionError(
-            f"{subject.name} has other steps at other sizes", OTHER_SIZES, subject.place
+            f"{subject.name} has different steps at other sizes", OTHER_SIZES, subject.place
         )
 
 
@@ -188,7 +187,7 @@ def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
             raise QuestionError(NUMBER_HERE, OF_SIZES, place)
         if place and held == sympy.false:
             at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
-            raise QuestionError(f"another branch is taken at {at}", ONE_BRANCH, place)
+            raise QuestionError(f"it takes another branch at {at}", ONE_BRANCH, place)
 
 
 def _short(words: str, most: int = LONGEST) -> str:
@@ -240,7 +239,7 @@ def read_back(file: Written, subject: Subject) -> type[Forward]:
     except NotationError as error:
         line = file.lines.get(error.place.line if error.place else 0, 0)
         raise QuestionError(
-            f"the notation refuses what was read: {error.problem}",
+            f"the notation does not allow this: {error.problem}",
             error.remedy,
             Place(subject.file, line) if line else subject.place,
         ) from None

@@ -81,8 +81,8 @@ class Meeting:
                 v = self.single(v, i)
                 if len(wanted) != 1 or not self.sizes.alike(v.dims[i][0], wanted[0]):
                     raise Refused(
-                        f"dimensions of other sizes meet: {words(dim)} and {words(wanted)}",
-                        "give axes of one size one name",
+                        f"dimensions of different sizes meet: {words(dim)} and {words(wanted)}",
+                        "give axes of the same size the same name",
                     )
         to: dict[str, str] = {}
         for dim, wanted in zip(v.dims, target, strict=True):
@@ -129,7 +129,9 @@ class Meeting:
 
         if len({len(v.dims[i]) for v in at}) > 1 and not any(len(v.dims[i]) == 1 for v in at):
             shown = " and ".join(words(v.dims[i]) for v in at)
-            raise Refused(f"axes that were flattened differently meet: {shown}", "view them alike")
+            raise Refused(
+                f"axes flattened in different ways meet: {shown}", "flatten them the same way"
+            )
         alike = len({len(v.dims[i]) for v in at}) == 1
         key = rank if not alike else lambda v: rank(v)[1:]
         return min(at, key=key).dims[i]

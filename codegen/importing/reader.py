@@ -140,14 +140,14 @@ class Reader(Shaping):
         name = operation_of(node)
         if name in CUTS:
             raise Refused(
-                "torch.no_grad() cuts gradients off, and a forward has no such cut",
-                "pass what is constant as an argument of its own",
+                "torch.no_grad() stops gradients, which a forward cannot express",
+                "pass the constant as a separate argument",
             )
         if name in checks:
             return None
         rule = rules.get(name)
         if rule is None:
-            raise Refused(f"the operation {name} is not known", OTHER_WAY)
+            raise Refused(f"the operation {name} is not supported", OTHER_WAY)
         self.node = node
         value = rule(self, **given_to(node, rule, self._argument))
         return self._named(node, name, value) if isinstance(value, Value) else value
@@ -208,8 +208,8 @@ class Reader(Shaping):
         number = (IGNORED if before is None else before) if number is None else number
         if before not in (None, number):
             raise Refused(
-                f"labels {name} are left out where they are {before}, and where they are {number}",
-                "choose one number for ignored labels",
+                f"labels {name} are ignored at {before} and at {number}",
+                "use one ignore_index",
             )
         self.ignored[name] = number
 
@@ -277,7 +277,7 @@ class Reader(Shaping):
             if declared.name in {*self.indices, *self.ignored}:
                 raise Refused(
                     f"{declared.name} is an index in one place and a number in another",
-                    "pass it twice, once for each",
+                    "pass it as two arguments",
                 )
             return GIVEN
         if declared.kind == MASK:

@@ -16,7 +16,7 @@ from codegen.importing.values import LABEL, Dim, Refused, Value
 
 MOST_PARTS = 16  # that a slice is taken to be one of
 MOST_TYPED = 16  # numbers in a tensor that a function makes of them
-WINDOW_REMEDY = "slice the tensors that belong together alike"
+WINDOW_REMEDY = "slice tensors that belong together the same way"
 
 
 class Shaping(Meeting):
@@ -45,7 +45,9 @@ class Shaping(Meeting):
         if not set(dim) & v.tree.free:
             return v.with_dim(i, (flat,))
         if v.kind == LABEL:
-            raise Refused(f"labels along {words(dim)} as one axis", "view scores and labels alike")
+            raise Refused(
+                f"labels along {words(dim)} as one axis", "view scores and labels the same way"
+            )
         tree = trees.flatten(trees.broadcast(v.tree, dim), dim, flat)
         return v.with_dim(i, (flat,)).of(tree)
 
@@ -67,7 +69,7 @@ class Shaping(Meeting):
             have: Expr = Integer(1)
             while self.sizes.hint(have) != self.sizes.hint(size):
                 if not todo:
-                    raise Refused(f"a view of {words(tuple(v.axes))} that is not understood")
+                    raise Refused(f"a view of {words(tuple(v.axes))} is not supported")
                 axis = todo.pop(0)
                 if self._is_part(have * self.sizes.of_axis[axis], size):
                     got.append(axis)
@@ -82,12 +84,12 @@ class Shaping(Meeting):
             dims.append(tuple(got))
         left = [axis for axis in todo if self.sizes.hint(self.sizes.of_axis[axis]) != 1]
         if left:
-            raise Refused(f"a view of {words(tuple(v.axes))} that leaves {words(tuple(left))}")
+            raise Refused(f"a view of {words(tuple(v.axes))} leaves {words(tuple(left))}")
         return v.along(dims).of(tree)
 
     def unflattened(self, v: Value, axis: str, into: tuple[str, str]) -> Tree:
         if v.kind == LABEL:
-            raise Refused("labels whose dimension is split", "pass them with the dimensions apart")
+            raise Refused("splitting the dimension of labels", "pass them with separate dimensions")
         return trees.unflatten(v.tree, axis, into)
 
     def _is_part(self, have: Expr, size: Expr) -> bool:
@@ -165,7 +167,7 @@ class Shaping(Meeting):
             return v.without(i)
         (axis,) = v.dims[i]
         if v.kind == LABEL:
-            raise Refused(f"a single entry of labels along {axis}", "pass that label by itself")
+            raise Refused(f"a single entry of labels along {axis}", "pass that label on its own")
         size, tree = self.sizes.of_axis[axis], self.as_number(v).tree
         at = self._bound(index, size)
         if size.is_Integer:
@@ -183,7 +185,7 @@ class Shaping(Meeting):
         if step == 1 and width == size:
             return v
         if step != 1 or self.sizes.hint(width) < 1:
-            raise Refused("a slice with a step, or of nothing")
+            raise Refused("a slice with a step, or an empty one")
         v = self.single(v, i)
         if self.sizes.hint(width) == 1:
             entry = self.entry(v, i, low)
@@ -237,7 +239,7 @@ class Shaping(Meeting):
             elif old in self.windows and new in self.windows:
                 v = v.of(self._shifted(v, old, new))
             elif old in v.tree.free:
-                raise Refused("a slice of an axis meets a whole one", WINDOW_REMEDY)
+                raise Refused("a slice of an axis meets the whole axis", WINDOW_REMEDY)
         return v.of(trees.renamed(v.tree, plain))
 
     def _shifted(self, v: Value, old: str, new: str) -> Tree:
@@ -248,7 +250,7 @@ class Shaping(Meeting):
         if low == start or old not in v.tree.free:
             return trees.renamed(v.tree, {old: new})
         if v.kind == LABEL:
-            raise Refused("labels that are shifted", "slice the labels, and not the scores, last")
+            raise Refused("shifted labels", "slice the labels last, not the scores")
         there = trees.sum_of(trees.position(new), trees.number(low - start))
         here = trees.compared("==", trees.position(old), there)
         return trees.total(trees.choice((v.tree, here), otherwise=trees.ZERO), [old])

@@ -110,7 +110,7 @@ class Sizes:
             raise Refused("this depends on the values of a tensor", FREE_VALUES)
         if strange:
             names = ", ".join(sorted(map(str, strange)))
-            raise Refused(f"a size with {names} in it", "use sums, products and roots of sizes")
+            raise Refused(f"a size that contains {names}", "use sums, products and roots of sizes")
         return e
 
     def equate(self, axis: str, size: Expr) -> None:

@@ -86,8 +86,8 @@ class Subject:
             said = ", ".join(f"{a.name}: {' '.join(a.axes)}" for a in arguments)
             more = ", ".join(f"{n}: N C" for n in missing)
             raise QuestionError(
-                f"{self.name} needs {', '.join(missing)}, whose axes are not given",
-                f'say them: --axes "{said}, {more}"; an argument that is no tensor needs a default',
+                f"{self.name} needs {', '.join(missing)}, whose axes are missing",
+                f'write --axes "{said}, {more}"; an argument that is not a tensor needs a default',
                 self.place,
             )
 
@@ -102,18 +102,18 @@ def subject_of(asked: str | Callable) -> Subject:
     path, colon, name = asked.rpartition(":")
     if not colon or not path.endswith(".py") or not name:
         raise QuestionError(
-            f"{asked} does not name a function of a file", f"write {TENSOR_AND_NAME}"
+            f"{asked} does not name a function in a file", f"write {TENSOR_AND_NAME}"
         )
     module = run_file(Path(path), REMEDIES)
     if name not in vars(module):
-        there = ", ".join(_offered(module)) or "no function"
+        there = ", ".join(_offered(module)) or "not a function"
         raise QuestionError(f"{path} has no {name}", f"it has {there}")
     return _found(vars(module)[name], name, Path(path))
 
 
 REMEDIES: Mapping[str, str] = {
-    "No module named": "install it, or put the file beside this one",
-    "": "mend that line; the file is run before it is read",
+    "No module named": "install it, or put the file next to this one",
+    "": "fix that line; the file is executed first",
 }
 
 
@@ -138,16 +138,16 @@ def _found(value: object, name: str, path: Path | None = None) -> Subject:
     """Raises `QuestionError` for what is neither a function nor a module."""
     if isinstance(value, type) and issubclass(value, torch.autograd.Function):
         raise QuestionError(
-            f"{name} is an autograd Function, which has its backward already",
+            f"{name} is an autograd Function, which already has a backward",
             "check it: gradform check FILE.py:NAME --axes ...; or import the function that its "
             "forward computes",
         )
     if isinstance(value, type) and issubclass(value, torch.nn.Module):
         value = _made(value, name)
     if isinstance(value, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        raise QuestionError(f"{name} is a script of TorchScript", "name the function behind it")
+        raise QuestionError(f"{name} is a TorchScript function", "name the original function")
     if not callable(value):
-        raise QuestionError(f"{name} is {type(value).__name__}, no function", "name a function")
+        raise QuestionError(f"{name} is {type(value).__name__}, not a function", "name a function")
     value = inspect.unwrap(value) if inspect.isfunction(value) else value
     owner = type(value) if isinstance(value, torch.nn.Module) else value
     owner = owner.func if isinstance(owner, partial) else owner
@@ -171,6 +171,6 @@ def _made(of: type, name: str) -> torch.nn.Module:
     if needed:
         raise QuestionError(
             f"{name} is a class, and needs {', '.join(needed)}",
-            f"make an instance in the file, net = {name}(...), and name that: FILE.py:net",
+            f"create an instance in the file, net = {name}(...), and use FILE.py:net",
         )
     return of()

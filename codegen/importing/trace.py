@@ -31,8 +31,8 @@ from derive.language.errors import Place, QuestionError
 COARSE = (torch.float32, torch.float16, torch.bfloat16)  # to which nothing is rounded here
 UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked", "aten._local_scalar_dense")
 FREE_VALUES = (
-    "what is computed may depend on sizes, not on the values of tensors: write torch.where in the "
-    "place of if, and leave .item() out"
+    "computation may depend on sizes but not on tensor values: use torch.where instead of if, and "
+    "no .item()"
 )
 
 
@@ -175,7 +175,7 @@ def untraceable(error: Exception, file: str) -> QuestionError:
     if any(word in words for word in UNKNOWN_VALUE):
         return QuestionError("this depends on the values of a tensor", FREE_VALUES, place)
     first = next((line.strip() for line in words.splitlines() if line.strip()), "no message")
-    remedy = "check the axes, and --sizes if the function needs special ones"
+    remedy = "check the axes, and --sizes if the function needs special sizes"
     return QuestionError(f"{type(error).__name__}: {first}", remedy, place)
 
 
@@ -205,7 +205,7 @@ class _InDouble(TorchDispatchMode):
 @contextmanager
 def in_double() -> Iterator[None]:
     """Tensors that a function makes are of float64, as its arguments are; distributions do not look
-    at the values of theirs.
+    at their values.
     """
     before, checks = torch.get_default_dtype(), Distribution._validate_args
     torch.set_default_dtype(torch.float64)

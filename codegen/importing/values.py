@@ -24,7 +24,7 @@ class Outside:
 
     def __getattr__(self, name: str):
         raise Refused(
-            "a tensor that is made outside of the function is used",
+            "a tensor created outside the function is used",
             "pass it as an argument, with its axes",
         )
 

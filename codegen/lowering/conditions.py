@@ -62,4 +62,4 @@ def _condition(lowering: Lowering, c, frame, picked) -> Value:
     if isinstance(c, (And, Or, Not)):
         operands = tuple(_condition(lowering, arg, frame, picked) for arg in c.args)
         return Combine(type(c).__name__.lower(), operands, dims=broadcast(o.dims for o in operands))
-    raise QuestionError(f"there is no code for the condition {c}", "use <, <=, >, >=, and, or, not")
+    raise QuestionError(f"the condition {c} is not supported", "use <, <=, >, >=, and, or, not")

@@ -228,12 +228,12 @@ operations: dict[type | tuple[type, ...], Callable[[Lowering, Expr, Frame, Picke
 def _refusal(e: Expr) -> QuestionError:
     if isinstance(e, (Derivative, Subs)):
         return QuestionError(
-            f"SymPy does not know a derivative that is needed: {e}",
+            f"SymPy cannot differentiate this: {e}",
             "write the forward in functions that SymPy differentiates, such as exp, log, sqrt, "
             "tanh, erf, Abs and Piecewise",
         )
     return QuestionError(
-        f"there is no code for {type(e).__name__} in {e}",
-        "write it in exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; a function that "
-        "torch has gets its line in codegen/targets/torch/vocabulary.py",
+        f"{type(e).__name__} in {e} is not supported",
+        "use exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; to add a function of torch, "
+        "extend codegen/targets/torch/vocabulary.py",
     )

@@ -70,13 +70,13 @@ def _check_none_is_lost(value: Value, axes: Iterable[Axis]) -> None:
     if len(set(varies)) < len(varies) or not axes_in(value) <= set(axes):
         along = ", ".join(axis.name for axis in varies)
         raise QuestionError(
-            f"there is no code for what lies along ({along}) in the place that it has",
-            "give parts of the statement names on lines of their own",
+            f"an expression with the axes ({along}) is not supported in this position",
+            "name parts of the statement on lines of their own",
         )
 
 
 def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
-    """``value`` without the dimensions of size 1 that stand in the place of some axes."""
+    """``value`` without the dimensions of size 1 that replace some axes."""
     axes = set(axes)
     kept = [i for i, dim in enumerate(value.dims) if not (dim.one and dim.axis in axes)]
     if len(kept) == len(value.dims):

@@ -65,6 +65,6 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
     if isinstance(e, Reshaping):
         return reshaped(lowering, e, frame, picked)
     raise QuestionError(
-        f"there is no code for {type(e).__name__} in {e}",
-        "its line belongs into codegen/lowering/nodes.py",
+        f"{type(e).__name__} in {e} is not supported",
+        "to add it, extend codegen/lowering/nodes.py",
     )

@@ -79,7 +79,7 @@ def parts_of_axes(program: Program) -> dict[str, tuple[str, ...]]:
         if any(codes.count(length) > 1 for length in lengths):
             if len(seen.get(axis, ())) != 1:
                 raise QuestionError(
-                    f"{program.name}: it cannot be told which axes are flattened into {axis}, since"
+                    f"{program.name}: it is ambiguous which axes are flattened into {axis}, since"
                     " some have the same length",
                     "leave the target out, or do not rename an axis that is flattened",
                 )
@@ -126,8 +126,8 @@ class _Flattening(Entries):
 
     def _unknown(self, node):
         raise QuestionError(
-            f"{self.function.name}: no loop computes {type(node).__name__}",
-            "its rule belongs into codegen/schedule/flattening.py",
+            f"{self.function.name}: kernels do not support {type(node).__name__}",
+            "to add it, extend codegen/schedule/flattening.py",
         )
 
     # -- steps ----------------------------------------------------------------
@@ -161,7 +161,7 @@ class _Flattening(Entries):
             twice = next(axis for axis in node.space if node.space.count(axis) > 1)
             raise QuestionError(
                 f"{self.function.name}: {node.name} runs along {twice} and along an axis into which"
-                " it was flattened, which no kernel does",
+                " it was flattened, which kernels do not support",
                 f"give one of the two another name: Rename(..., {twice}, ...)",
             )
         self.nodes.append(node)
@@ -209,8 +209,8 @@ class _Flattening(Entries):
         axes = self.axes(value.dims)
         if value.kind not in REDUCTIONS:
             raise QuestionError(
-                f"{self.function.name}: no loop computes the reduction {value.kind!r}",
-                "its rule belongs into codegen/schedule/flattening.py",
+                f"{self.function.name}: kernels do not support the reduction {value.kind!r}",
+                "to add it, extend codegen/schedule/flattening.py",
             )
         kind, shift = REDUCTIONS[value.kind]
         raw = self.free(f"{name}_raw" if shift else name)

@@ -22,8 +22,8 @@ class Views:
 
     def _unknown(self, node, *_):
         raise QuestionError(
-            f"{self.function.name}: no loop computes {type(node).__name__}",
-            "its rule belongs into codegen/schedule/entries.py",
+            f"{self.function.name}: kernels do not support {type(node).__name__}",
+            "to add it, extend codegen/schedule/entries.py",
         )
 
     def unflattened(self, axis: str) -> Axes:

@@ -32,7 +32,7 @@ class Groups:
             if found.count(group) > 1:
                 axes = [d.axis.name for d, g in zip(layout, found, strict=True) if g == group]
                 raise QuestionError(
-                    f"a tensor along {' and '.join(axes)} cannot be split: one is in the other",
+                    f"a tensor along {' and '.join(axes)} cannot be split: one contains the other",
                     "split another axis",
                 )
         return found
@@ -52,8 +52,8 @@ def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
         if whole in axes:
             if dict(program.sizes)[parts[0]] in dict(program.fixed):
                 raise QuestionError(
-                    f"the axis {whole} of {program.name} is put together of {' x '.join(parts)}, of"
-                    f" which {parts[0]} always has the same length: it has no parts of its own",
+                    f"the axis {whole} of {program.name} is flattened from {' x '.join(parts)}, and"
+                    f" {parts[0]} has a fixed length, so it cannot be split",
                     f"split {parts[-1]}",
                 )
             of[parts[0]] = whole
@@ -74,11 +74,11 @@ def _can_be_split(program: Program, axis: str) -> None:
     other = next(a for a, code in program.sizes if code == codes[axis] and a in home)
     if other != axis:
         raise QuestionError(
-            f"the axis {axis} of {program.name} is {other} under another name", f"split {other}"
+            f"the axis {axis} of {program.name} is another name of {other}", f"split {other}"
         )
     if codes[axis] in dict(program.fixed):
         raise QuestionError(
-            f"the axis {axis} of {program.name} always has the same length", "split another one"
+            f"the axis {axis} of {program.name} has a fixed length", "split another axis"
         )
 
 
@@ -88,7 +88,7 @@ def _is_known(program: Program, whole: str, split: Sequence[str]) -> None:
     for part in split:
         if [*codes.values()].count(codes[part]) > 1:
             raise QuestionError(
-                f"the axis {whole} of {program.name} is put together of {part}, which has another"
-                " name too: which of them is split there is not known",
+                f"the axis {whole} of {program.name} is flattened from {part}, which has two names:"
+                " it is ambiguous which one is split",
                 "split another axis",
             )

@@ -63,8 +63,8 @@ class Lengths:
             others = [(self.of_axis(part), True) for part in parts if part != axis]
             return Times(((WholeSize(group), False), *others))
         raise QuestionError(
-            f"{self.program.name} cannot be split along {group}: the length of {axis} on all ranks"
-            " is not known",
+            f"{self.program.name} cannot be split along {group}: the total length of {axis} is not"
+            " known",
             "split another axis",
         )
 

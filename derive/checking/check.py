@@ -114,7 +114,7 @@ def check_claim(
     """The verdict on one claim that nobody wrote as text; the upstream gradient always counts.
 
     ``numbers`` are those that somebody typed, by their digits, and ``with_numbers`` is the claim
-    with others in their places: a constant of the mathematics in the place of one that rounds it.
+    with others in their places: a constant of the mathematics instead of one that rounds it.
     """
     doing = Doing(progress)
 
@@ -158,7 +158,7 @@ def _with_defaults(
         found = None
     if found is not None and (found.right or verdict is None):
         left_out = ", ".join(sorted(_options(definition)))
-        words = f"with the defaults of what its signature lacks: {left_out}"
+        words = f"with the defaults of the arguments that its signature lacks: {left_out}"
         return replace(found, remarks=(words, *found.remarks))
     if verdict is None:
         raise problem
@@ -204,8 +204,8 @@ def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
 
 
 def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
-    """What is right in ``exact``, with constants in the place of ``rounded`` numbers, is right but
-    for rounding.
+    """What is right in ``exact``, with constants instead of ``rounded`` numbers, is right up
+    to rounding.
     """
     pairs = zip(verdict.answers, exact.answers, strict=True)
     answers = [
@@ -221,15 +221,15 @@ def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
     with Stage():
         doing(f"checking d{claim.of.name}")
         return judged_claim(claim, ground_of(reading.definition), given_upstream(reading), reading)
-    return replace(undecided(claim), cut_short=f"the limit of time was over ({doing})")
+    return replace(undecided(claim), cut_short=f"the time limit ran out ({doing})")
 
 
 def check_kinds(forward, formula, of, let) -> None:
     """Raises `QuestionError` for what is no text, no name or no forward."""
     if isinstance(forward, type) and not issubclass(forward, Forward):
-        raise QuestionError(f"{forward.__name__} is no forward", "derive it from derive.Forward")
+        raise QuestionError(f"{forward.__name__} is not a forward", "make it a subclass of Forward")
     if not isinstance(formula, str):
-        raise QuestionError(f"the formula is a {type(formula).__name__}", "pass it as text")
+        raise QuestionError(f"the formula is a {type(formula).__name__}", "pass a string")
     if not isinstance(of, (str, type(None))):
         raise QuestionError(f"of is a {type(of).__name__}", 'pass a name: of="x"')
     if not isinstance(let, (Mapping, type(None))):
@@ -243,13 +243,13 @@ def _target(definition: Definition, of: str | None) -> Tensor:
     if of is None:
         if not definition.differentiable:
             raise QuestionError(
-                f"{definition.name} has no input that gradients flow to", "declare one as Input"
+                f"{definition.name} has no differentiable input", "declare one as Input"
             )
         return definition.differentiable[0]
     name = of if of in known else of.removeprefix("d")
     if name not in known:
         raise QuestionError(
-            f"{definition.name} has no tensor {of!r} that a gradient flows to",
+            f"{definition.name} has no differentiable tensor {of!r}",
             f"--of takes one of {', '.join(known)}",
         )
     return known[name]

@@ -24,8 +24,8 @@ SHOWN_DIGITS = range(DIGITS, 50, 2)  # of two numbers: so many that they differ,
 MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
 INDENT = "    "
 AT_KINK = (
-    "it differs only where a choice is made between equals (a zero, a tie): there is no derivative "
-    "there, and what is expected is the convention of the forward"
+    "it differs only at a zero or a tie, where the forward is not differentiable; expected is the "
+    "value by the forward's convention"
 )
 
 
@@ -67,7 +67,7 @@ def _headline(verdict: Answers) -> Iterator[str]:
     for answer in verdict.answers:
         state = _outcome(answer)
         if answer.inherits and state == "right":
-            state = "follows: right, if the wrong lines above were mended"
+            state = "right once the wrong lines above are fixed"
         proved = f"  {_proved(answer)}" if answer.proved and not answer.inherits else ""
         note = f"  ({answer.note})" if answer.note else ""
         yield f"{INDENT}line {answer.line:>3}  {answer.name:{width}}  {state}{proved}{note}"
@@ -84,7 +84,7 @@ def _outcome(answer: Answer, shapes: str = "") -> str:
     narrowing = answer.narrowing and f"{answer.narrowing}; torch gives NaN elsewhere"
     where = ", ".join(filter(None, (shapes, narrowing)))
     outcome = "right" if narrowing else answer.outcome
-    outcome += " but for rounding" * bool(answer.rounded)
+    outcome += " up to rounding" * bool(answer.rounded)
     return f"{outcome}{where and f' where {where}'}"
 
 
@@ -112,13 +112,13 @@ def _further(found: Agreement) -> str:
     """What is known of other sizes than those that were proved."""
     if found.is_exact:
         sizes = _sizes(found.sizes)
-        return f"it agrees exactly at the sizes {sizes}; not proved for every size"
-    return f"not proved for every size, and not compared exactly at further sizes ({found.unknown})"
+        return f"agrees exactly at sizes {sizes}; not proved for every size"
+    return f"not proved for every size, nor compared exactly at further sizes ({found.unknown})"
 
 
 def _sampled(answer: Answer) -> Iterator[str]:
     for where in answer.sampled:
-        yield f"where {where}: not proved; it agrees at zeros and at equal entries that were tried"
+        yield f"where {where}: not proved; agrees at the zeros and ties that were sampled"
 
 
 def _details(answer: Answer) -> Iterator[str]:
@@ -127,8 +127,8 @@ def _details(answer: Answer) -> Iterator[str]:
         yield f"proved: {proof_in_words((answer.proved,))}"
         yield from _sampled(answer)
         if answer.agreement is not None:
-            yield f"further: {_further(answer.agreement)}"
-            yield f"{INDENT}(claim and gradient at random data, modulo primes of 60 bits)"
+            yield f"further sizes: {_further(answer.agreement)}"
+            yield f"{INDENT}(claim and gradient compared at random data, modulo 60-bit primes)"
         if answer.note:
             yield f"note: it {answer.note}"
         return
@@ -138,7 +138,7 @@ def _details(answer: Answer) -> Iterator[str]:
             return
         if answer.proved is not None:
             batches = _sizes(answer.proved.sizes)
-            yield f"the three batches agree, {batches}; {_further(answer.agreement)}"
+            yield f"agrees at three small batches, {batches}; {_further(answer.agreement)}"
         else:
             yield f"{answer.name}: neither proved nor refuted"
         yield f"{INDENT}{_evidence(answer)}"
@@ -151,10 +151,10 @@ def _details(answer: Answer) -> Iterator[str]:
 
 def _evidence(answer: Answer) -> str:
     if answer.difference is None:
-        return "it has no value at any of the random points that were tried"
+        return "it is undefined at every random point that was tried"
     return (
-        "in numbers of 50 digits at random points with sizes from 2 to 11, the largest difference "
-        f"to the gradient is {answer.difference:.1e} of its largest entry"
+        "in 50-digit arithmetic, at random points with sizes 2 to 11, the largest difference from "
+        f"the gradient is {answer.difference:.1e} times its largest entry"
     )
 
 
@@ -167,7 +167,7 @@ def _why(answer: Answer, why: Refutation) -> Iterator[str]:
         yield from _terms(answer, why.comparison)
     yield from why.hints
     if why.neighbour is not None:
-        yield "it is the right gradient of a neighbouring mathematics:"
+        yield "it is the right gradient of a slightly different forward:"
         yield f"{INDENT}{why.neighbour.change}"
     if why.counterexample is not None:
         if why.counterexample.at_kink:
@@ -182,9 +182,9 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
         got, expected = comparison.factor
         ratio = cancel(expected / got)
         if is_constant(ratio):
-            yield f"the whole must be multiplied by {formula(ratio)}"
+            yield f"multiply the whole formula by {formula(ratio)}"
         else:
-            words = f"the factor of the whole is {formula(got)}, it must be {formula(expected)}"
+            words = f"the overall factor is {formula(got)}, it must be {formula(expected)}"
             yield f"{words}{_ratio(got, expected)}"
     shown = comparison.differences[:MOST_DIFFERENCES]
     signs = [d for d in shown if d.kind == "sign"]
@@ -197,7 +197,7 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
         left = len(comparison.differences) - len(shown)
         yield f"and {_counted(left, 'more term')} differ{'s' * (left == 1)}"
     if comparison.outside != 1 and shown:
-        yield f"(terms of what stands in the brackets of {answer.name} = {outside}*( ... ))"
+        yield f"(terms inside the brackets of {answer.name} = {outside}*( ... ))"
 
 
 def in_words(difference: TermDifference) -> str:
@@ -206,7 +206,7 @@ def in_words(difference: TermDifference) -> str:
     if difference.kind == "missing":
         return f"the term {formula(expected * product)} is missing"
     if difference.kind == "extra":
-        return f"the term {formula(got * product)} is extra: it does not belong there"
+        return f"the term {formula(got * product)} is extra: remove it"
     if difference.kind == "sign":
         term, right = formula(got * product), formula(expected * product)
         return f"the sign of {term} is wrong: it must be {right}"

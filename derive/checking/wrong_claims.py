@@ -48,14 +48,14 @@ class WrongClaim:
         """What else a wrong claim may be: the gradient of something else, or for one upstream."""
         ground, upstream = self.ground, self.ground.chain.upstream
         if not any(t.role == "adjoint" for t in tensors_in(self.claimed)):
-            yield f"the upstream gradient {upstream} is not in it"
+            yield f"the upstream gradient {upstream} is missing"
             whole = for_any_upstream(self.claimed, ground.chain, Integer(1))
             if not upstream.home and ground.difference(self.of, whole) < EQUAL:
-                yield f"it is right for {upstream} = 1 alone: multiply it by {upstream}"
+                yield f"it is right only for {upstream} = 1: multiply it by {upstream}"
         for other in ground.definition.differentiable:
             like = other.name != self.of.name and other.home == self.of.home
             if like and ground.difference(other, self.claimed) < EQUAL:
-                yield f"it is d{other.name}, the gradient by {other.name}"
+                yield f"it is d{other.name}, the gradient with respect to {other.name}"
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,7 @@ class WrongWhereConditionsChange(WrongClaim):
         return None
 
     def _hints(self) -> Iterator[str]:
-        yield (
-            "at random data it is the gradient; where something that is compared comes out "
-            "otherwise, it is not"
-        )
+        yield ("it is the gradient at random data, but not where a condition takes the other value")
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class WrongAtSizes:
 
     def hints(self) -> tuple[str, ...]:
         sizes = ", ".join(f"{axis} = {n}" for axis, n in self.counterexample.point.sizes)
-        return (f"for batches of 2, 3 and 4 it is the gradient; at {sizes} it is not",)
+        return (f"it is the gradient for sizes 2, 3 and 4, but not at {sizes}",)
 
 
 @dataclass(frozen=True)
@@ -114,5 +111,5 @@ class ClaimByName:
             right = self.ground.difference(self.of, self.claimed) < EQUAL
         except Unevaluable:
             return ()
-        by_name = "read by the names of the axes, as in the project's notation, it is right"
+        by_name = "it is right if dimensions are matched by axis name, as in gradform's notation"
         return (by_name,) if right else ()

@@ -54,7 +54,7 @@ def check(
     """
     orders = {FIRST: check_first, SECOND: check_second}
     if isinstance(order, bool) or order not in orders:
-        raise QuestionError(f"order is {order!r}: there are orders 1 and 2", "pass order=2")
+        raise QuestionError(f"order is {order!r}, expected 1 or 2", "pass order=2")
     return orders[order](forward, formula, of, let, source, progress, limit)
 
 

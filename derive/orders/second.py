@@ -92,8 +92,8 @@ def _check_at_hand(pullback: ClosedForm, definition: Definition) -> None:
     missing = [t.name for t in read if t.name not in definition.at_hand]
     if missing:
         raise UnprovedError(
-            f"{definition.name}: the gradients of what is saved were found in what is saved and in "
-            f"{', '.join(missing)}, which is not; no second derivative was emitted"
+            f"{definition.name}: the gradients of the saved values need {', '.join(missing)}, "
+            "which is not saved; no second derivative was emitted"
         )
 
 

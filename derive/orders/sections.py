@@ -29,7 +29,7 @@ from derive.presentation.sections import (
 from derive.proving.forward_plan import forward_plan
 from derive.proving.proved import in_words
 
-SECOND, BACKWARD, PULLBACK = "Second order", "Behind the backward", "The pullback"
+SECOND, BACKWARD, PULLBACK = "Second order", "Double backward", "The pullback"
 THIRD = "Third order"
 STEPS = FORWARD, CHAIN, CLOSED_FORM, SMALL_BATCH
 
@@ -52,7 +52,7 @@ def document_of_second(
     sections = [Section(SECOND, (*_construction(order), *(_lines(order, of) if closed else ())))]
     sections += _titled(BACKWARD, behind) + _titled(PULLBACK, pulled)
     if closed:
-        said = f"{order.summary[0].upper()}{order.summary[1:]}, for the gradients of both programs."
+        said = f"{order.summary[0].upper()}{order.summary[1:]}, for the gradients of both parts."
         sections.append(Section(PROVED, (Prose(said),)))
     overview = of is None and (behind.overview or pulled.overview)
     return replace(first, sections=tuple(sections), overview=overview)
@@ -72,12 +72,12 @@ def document_of_third(
         definition = program.proved.definition
         total = definition.statements[-1]
         blocks: list[Block] = [
-            Prose("The lines of the second order are a forward again; each result meets a vector:"),
+            Prose("The second order is itself a function; multiply each result by a vector:"),
             Equations((Equation(total.tensor, total.expression),)),
         ]
         if closed:
             at_hand = {t.name for t in definition.inputs}
-            blocks.append(Prose("The gradients of that by all that is at hand:"))
+            blocks.append(Prose("The gradients of that sum with respect to all its arguments:"))
             blocks.append(Equations(tuple(_computed(program, at_hand, {}))))
         sections.append(Section(f"{THIRD}: {name[0].lower()}{name[1:]}", tuple(blocks)))
         sections += _titled(name, _steps(program, None, entries, titles))
@@ -118,19 +118,18 @@ def _construction(order: SecondOrder) -> Iterator[Block]:
     total, output = order.second.proved.definition.statements[-1], order.first.definition.output
     yield Prose(
         (
-            *("The backward is a forward again: a function of ", order.upstream, ", the gradient "),
-            *("of ", output, " that arrives, and of the inputs, from which all is computed that "),
-            "it reads of the forward. Each of its gradients, g_ and the name of an input, meets a "
-            "vector:",
+            *("The backward is itself a function: of ", order.upstream, ", the upstream gradient "),
+            *("of ", output, ", and of the inputs. Multiply each of its gradients, g_ and the "),
+            "name of an input, by a vector, and add up:",
         )
     )
     yield Equations((Equation(total.tensor, total.expression),))
     yield Prose(
         (
-            *("The gradient of that by ", order.upstream, " is the tangent of ", output),
-            " (jvp). The gradients by the inputs are the double backward, which is the Hessian "
-            "times the vectors: what is saved gets a cotangent, and the pullback takes those to "
-            "the inputs.",
+            *("The gradient of this with respect to ", order.upstream, " is the tangent of "),
+            *(output, " (JVP). The gradients with respect to the inputs are the double backward, "),
+            "the Hessian times the vectors: every saved value gets a cotangent, and the pullback "
+            "takes those to the inputs.",
         )
     )
 
@@ -147,7 +146,7 @@ def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
         elif name in order.pullback.results:
             remark += (", added to ", order.pullback.results[name])
         remarks[tensor.name] = remark
-    yield Prose("Behind the backward:")
+    yield Prose("The double backward:")
     yield Equations(tuple(_computed(order.second, saved, remarks)))
     yield Prose("The pullback:")
     wanted = None if of is None else {order.pullback.results[of].name}
@@ -161,7 +160,7 @@ def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
             output,
             " = ",
             order.upstream,
-            " and no other cotangent it is the first backward.",
+            " and no other cotangent, this is the first backward.",
         )
     )
 

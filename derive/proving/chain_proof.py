@@ -79,6 +79,6 @@ def _with_outer_derivative(e: Expr, statement: Statement) -> Expr:
 def _failure(chain: Chain, statement: Statement, claim: Derivative) -> str:
     return (
         f"{chain.definition.name}: d{claim.target} is unproved in the step through "
-        f"{statement.name}. On explicit scalars the derivative of {statement} by {claim.target} "
-        f"is not shown to be {claim.expression}; nothing was emitted"
+        f"{statement.name}. Entry by entry, the derivative of {statement} with respect to "
+        f"{claim.target} was not shown to be {claim.expression}; nothing was emitted"
     )

@@ -48,8 +48,8 @@ def forward_plan(form: ClosedForm) -> tuple[Line, ...]:
         if wrong.keys() <= written:
             line = next(iter(wrong.values()))
             raise UnprovedError(
-                f"{form.definition.name}: the line of the forward {line.tensor} = "
-                f"{line.expression} is not what was written; nothing was emitted"
+                f"{form.definition.name}: the computed line {line.tensor} = "
+                f"{line.expression} is not equal to the statement as written; nothing was emitted"
             )
         written |= _parts_of(wrong, form.relations)
 

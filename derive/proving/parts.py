@@ -54,7 +54,7 @@ def _maxima() -> tuple[Expr, ...]:
 
 def _moments() -> tuple[Expr, ...]:
     """Of m entries with the sum ``total`` and the sum of squares ``squares``, and k more: squares
-    about any c are those about the own mean and the entries times the distance squared; and the
+    about any c are those about its own mean and the entries times the distance squared; and the
     mean is that of the means, each as often as it has entries.
     """
     about = squares - 2 * c * total + m * c**2
@@ -77,14 +77,16 @@ def _logarithms() -> tuple[Expr, ...]:
 
 
 identities = {
-    "sum": OfParts("a sum is the sum over the ranks of the sums of their parts", _sums),
-    "pick": OfParts("an index is in one part alone, and the others add 0", _picks),
-    "largest": OfParts("the largest is the largest over the ranks, -oo for an empty part", _maxima),
+    "sum": OfParts("a sum is the sum of the parts' sums", _sums),
+    "pick": OfParts("an index lies in exactly one part, and the others contribute 0", _picks),
+    "largest": OfParts(
+        "a maximum is the maximum of the parts' maxima, -oo for an empty part", _maxima
+    ),
     "moments": OfParts(
-        "a mean is that of the parts' means by their lengths, and squares about it are those about "
-        "the own mean and the distances squared (Chan, Golub and LeVeque, 1979)",
+        "a mean is the length-weighted mean of the parts' means, and squared deviations combine by "
+        "the formula of Chan, Golub and LeVeque (1979)",
         _moments,
     ),
-    "logarithm": OfParts("a common summand is subtracted after the sum", _logarithms),
-    "share": OfParts("a common divisor is divided by after the sum", _shares),
+    "logarithm": OfParts("a common term is subtracted after the sum", _logarithms),
+    "share": OfParts("a common divisor is applied after the sum", _shares),
 }

@@ -10,13 +10,13 @@ from derive.notation.definition import Definition
 from derive.proving.claim import ProvedGradient, Shown
 from derive.running.limits import Doing
 
-LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
+LONGER = "give a longer --limit, or name parts of long statements: each is proved on its own"
 
 
 @dataclass(frozen=True)
 class Proved:
     """A closed form that may be emitted, with what was proved of each of its gradients, and of each
-    adjoint of its chain. ``cut_short`` says what a limit of time left undone; nothing without one.
+    adjoint of its chain. ``cut_short`` says what a time limit left undone; nothing without one.
     ``page`` shows it in a notebook.
     """
 
@@ -47,8 +47,8 @@ class Proved:
     def summary(self) -> str:
         """In words: which sizes, by which route."""
         only = ", ".join(str(g.tensor) for g in self.adjoints if not g.every_size)
-        steps = "every step of the chain too"
-        steps += f", but {only} for those sizes alone" if only and self.every_size else ""
+        steps = "every step of the chain rule as well"
+        steps += f", but {only} only at those sizes" if only and self.every_size else ""
         return f"{in_words(self.gradients)}; {steps}"
 
 
@@ -57,15 +57,15 @@ def in_words(gradients: Sequence[ProvedGradient]) -> str:
     batches = gradients[0].sizes if gradients else ((),)
     names = "x".join(axis for axis, _ in batches[0])
     if not names:
-        small = "exactly zero difference to SymPy's own derivative"
+        small = "exactly zero difference from SymPy's own derivative"
     else:
         shown = ", ".join("x".join(str(size) for _, size in batch) for batch in batches)
         small = (
-            "exactly zero difference to SymPy's own derivative on explicit scalars, "
+            "exactly zero difference from SymPy's own derivative, entry by entry at "
             f"{names} = {shown}"
         )
     if all(gradient.every_size for gradient in gradients):
-        return f"{small}; for every size by the derivative of indexed sums"
+        return f"{small}, and for every size by differentiating indexed sums"
     only = ", ".join(str(g.tensor) for g in gradients if not g.every_size)
     return f"{small}; only those sizes were proved for {only}"
 
@@ -73,9 +73,9 @@ def in_words(gradients: Sequence[ProvedGradient]) -> str:
 def failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
     shown = ", ".join(f"{axis.name} = {n}" for axis, n in sizes.items())
     return (
-        f"{form.definition.name}: {statement.tensor} is unproved. On explicit scalars with "
-        f"{shown} the derivative of {form.definition.output} by {statement.of} is not "
-        f"shown to be {statement.expression}; nothing was emitted"
+        f"{form.definition.name}: {statement.tensor} is unproved. Entry by entry at "
+        f"{shown}, the derivative of {form.definition.output} with respect to {statement.of} was "
+        f"not shown to be {statement.expression}; nothing was emitted"
     )
 
 
@@ -83,22 +83,22 @@ def out_of_time(form: ClosedForm, proved: Collection[str], doing: Doing) -> str:
     """What was found, what was proved of it, and what is not decided."""
     open_ones = [s.tensor.name for s in form.statements if s.of and s.tensor.name not in proved]
     lines = [
-        f"{form.definition.name}: the limit of time was over before the proof was done",
+        f"{form.definition.name}: the time limit ran out before the proof was finished",
         *(f"    found: {statement}" for statement in form.statements),
         f"    proved on small batches: {', '.join(proved) or 'nothing'}; for every size: nothing",
         f"    not decided: {', '.join(open_ones) or 'nothing'}",
-        f"    being done: {doing}",
+        f"    in progress: {doing}",
         f"    {LONGER}; nothing was emitted",
     ]
     return "\n".join(lines)
 
 
 def cut_short(form: ClosedForm, shown: Iterable[Shown]) -> str:
-    """What the limit of time left undone of a proof that may be used, in words."""
+    """What the time limit left undone of a proof that may be used, in words."""
     undecided = dict.fromkeys(s.tensor.name for s in shown if s.every_size is None)
     undone = [f"whether {', '.join(undecided)} hold for every size"] if undecided else []
     undone += ["whether there is a cheaper closed form"] if form.hurried else []
     if not undone:
         return ""
-    words = f"the limit of time was over before it was decided {' and '.join(undone)}"
+    words = f"the time limit ran out before it was decided {' and '.join(undone)}"
     return f"{form.definition.name}: {words}"

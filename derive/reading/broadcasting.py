@@ -100,7 +100,7 @@ def _alignment_remedy(space: Space, values: Sequence[Value]) -> str:
     low, *_, high = sorted(values, key=lambda value: len(value.dims))
     lower, higher = ([space.size(axis) for axis in value.dims] for value in (low, high))
     if len(lower) == len(higher) == 2 and lower == higher[::-1]:
-        return "one side is the transposed of the other: .T"
+        return "one side is the transpose of the other: .T"
     missing = len(higher) - len(lower)
     for place in range(len(lower) + 1 if missing else 0):
         spread = [Integer(1)] * (missing - 1) + [*lower[:place], Integer(1), *lower[place:]]
@@ -149,8 +149,8 @@ def pointwise(
     for value in values:
         if value.kind in (INDEX, COUNT, IGNORED, PLACE):
             raise Refusal(
-                "an index is no number to calculate with",
-                "meet it as a one-hot, F.one_hot(labels, C), or pick with it: x[range(n), labels]",
+                "an index cannot be used as a number",
+                "use a one-hot, F.one_hot(labels, C), or index with it: x[range(n), labels]",
             )
     expressions, dims = aligned(space, values)
     if extent is None:

@@ -65,7 +65,7 @@ class Expressions:
         try:
             reader = READERS.get(type(node))
             if reader is None:
-                problem, remedy = FOREIGN.get(type(node), ("this is not read", ""))
+                problem, remedy = FOREIGN.get(type(node), ("this is not supported", ""))
                 raise Refusal(problem, remedy or "write one expression in tensors")
             return reader(self, node)
         except Unplaced as error:
@@ -78,8 +78,8 @@ class Expressions:
         if isinstance(value, Value):
             return value
         if isinstance(value, Extremes):
-            raise Refusal("this is a pair", "write .values or .indices behind it", node)
-        raise Refusal("this is no tensor and no number", "write one expression", node)
+            raise Refusal("this is a pair", "append .values or .indices", node)
+        raise Refusal("this is neither a tensor nor a number", "write one expression", node)
 
     # Leaves
 
@@ -88,7 +88,7 @@ class Expressions:
             return node.value
         if isinstance(node.value, (int, float)):
             return exact(self.source.written(node))
-        raise Refusal("this is not a number that is read", "numbers are real: 2, 0.5, 1e-5")
+        raise Refusal("this is not a supported number", "numbers are real: 2, 0.5, 1e-5")
 
     def _name(self, node: ast.Name):
         found = self.local(node.id)
@@ -122,11 +122,11 @@ class Expressions:
             return negated(self.space, x)
         if isinstance(node.op, ast.Invert) and x.kind == MASK:
             return pointwise(self.space, lambda e: 1 - e, [x], dtype=BOOL)
-        raise Refusal("this sign is not read here", "-x of numbers, ~(x > 0) of comparisons")
+        raise Refusal("this sign is not supported here", "-x of numbers, ~(x > 0) of comparisons")
 
     def _compare(self, node: ast.Compare) -> Value:
         if len(node.ops) != 1 or type(node.ops[0]) not in RELATIONS:
-            raise Refusal("one comparison at a time is read", "write (x > 0) * (x < 1)")
+            raise Refusal("only one comparison at a time is supported", "write (x > 0) * (x < 1)")
         a, b = self.value(node.left), self.value(node.comparators[0])
         relation = RELATIONS[type(node.ops[0])]
         if {a.kind, b.kind} == {INDEX, COUNT} and relation is Eq:
@@ -181,9 +181,12 @@ class Expressions:
     def _no_attribute(self, node: ast.Attribute, x) -> Refusal:
         name = printable(node.attr)
         if node.attr.startswith("_"):
-            problem, remedy = f"{name} is not read", "names that begin with _ are Python's own"
+            problem, remedy = (
+                f"{name} is not supported",
+                "names that begin with _ are internal to Python",
+            )
         elif node.attr == "grad":
-            problem, remedy = f"{name} is not read", "the gradient of x is called dx"
+            problem, remedy = f"{name} is not supported", "the gradient of x is called dx"
         elif isinstance(x, Value) and x.kind == NUMBER:
             problem, remedy = f"a number has no {name}", "write it on a tensor"
         elif isinstance(x, Extremes):
@@ -202,7 +205,7 @@ class Expressions:
             return self._bare_call(node, func.id)
         if not isinstance(func, ast.Attribute):
             if isinstance(func, (ast.BinOp, ast.Call, ast.Constant)):
-                raise Refusal("two values stand side by side", "is a * missing?")
+                raise Refusal("two values are next to each other", "is a * missing?")
             raise Refusal("this cannot be called", "call torch's functions: torch.exp(x), x.sum(0)")
         module = self.module(func.value)
         if module is not None:
@@ -229,16 +232,16 @@ class Expressions:
 
     def _applied(self, found: Operation, name: str, first: list, node: ast.Call):
         if any(isinstance(argument, ast.Starred) for argument in node.args):
-            raise Refusal("* in front of an argument is not read", "write the arguments out")
+            raise Refusal("* in front of an argument is not supported", "write the arguments out")
         if any(keyword.arg is None for keyword in node.keywords):
-            raise Refusal("** in front of an argument is not read", "write the arguments out")
+            raise Refusal("** in front of an argument is not supported", "write the arguments out")
         arguments = [*first, *(self.read(argument) for argument in node.args)]
         keywords = {keyword.arg: self.read(keyword.value) for keyword in node.keywords}
         return found.apply(name, self.space, arguments, keywords)
 
     def _bare_call(self, node: ast.Call, name: str):
         if self.local(name) is not None or self.names.value(name, self.space) is not None:
-            raise Refusal(f"{printable(name)} is no function", "is a * missing?")
+            raise Refusal(f"{printable(name)} is not a function", "is a * missing?")
         if name in CALLS:
             return self.notation.call(node)
         if name in BUILTINS:
@@ -247,7 +250,7 @@ class Expressions:
         if found is not None and "F" in found.forms:
             return self._applied(found, name, [], node)
         if found is not None:
-            raise Refusal(f"{name} is Python's own here", f"write torch.{name}(...)")
+            raise Refusal(f"{name} is a Python built-in here", f"write torch.{name}(...)")
         known = sorted([*CALLS, *BUILTINS, *(n for n in OPERATIONS if "F" in OPERATIONS[n].forms)])
         raise Refusal(f"there is no function {printable(name)}", meant(name, known))
 

@@ -13,7 +13,7 @@ from derive.reading.refusals import Refusal
 from derive.reading.values import COUNT, INDEX, MASK, NUMBER, PLACE, Space, Value
 
 FIRST = "0"  # the only entry of a dimension of size 1
-REMEDY = "x[:, None], x[range(n), labels], table[labels] and x.shape[0] are read"
+REMEDY = "supported are x[:, None], x[range(n), labels], table[labels] and x.shape[0]"
 
 
 def indexed(reader, node: ast.Subscript):
@@ -47,7 +47,9 @@ def _of_tuple(reader, items: tuple, index: ast.AST):
             return items[slice(*ends)]
     place = integer(reader.read(index), "the index")
     if not -len(items) <= place < len(items):
-        raise Refusal(f"there is no entry {place} of {len(items)}", "count from 0, or from -1")
+        raise Refusal(
+            f"index {place} is out of range for {len(items)} values", "count from 0, or from -1"
+        )
     return items[place]
 
 
@@ -66,7 +68,7 @@ def _axes(reader, x: Value, index: ast.AST) -> tuple[Axis, ...] | None:
     if len(set(axes)) != len(axes) or any(
         reader.space.size(a) != reader.space.size(home) for a, home in sizes
     ):
-        raise Refusal("the axes in brackets have other sizes", "name axes of the same sizes")
+        raise Refusal("the axes in brackets have different sizes", "use axes of the same sizes")
     return axes
 
 
@@ -76,7 +78,7 @@ def items_of(reader, index: ast.AST) -> list:
     for node in index.elts if isinstance(index, ast.Tuple) else [index]:
         if isinstance(node, ast.Slice):
             if node.lower or node.upper or node.step:
-                raise Refusal("a part of a dimension is not read", REMEDY, node)
+                raise Refusal("a part of a dimension is not supported", REMEDY, node)
             items.append(":")
             continue
         item = reader.read(node)
@@ -86,7 +88,7 @@ def items_of(reader, index: ast.AST) -> list:
         elif kind == NUMBER and item.expression in (0, -1):
             items.append(FIRST)
         else:
-            raise Refusal("this is no index that is read", REMEDY, node)
+            raise Refusal("this is not a supported index", REMEDY, node)
     return items
 
 
@@ -97,7 +99,7 @@ def advanced(items: list, x: Value) -> list[Value]:
     if any(item not in (":", Ellipsis) for item in rest if not isinstance(item, Value)) or any(
         isinstance(item, Value) for item in rest
     ):
-        raise Refusal("indices stand for the leading dimensions", REMEDY)
+        raise Refusal("indices apply to the leading dimensions", REMEDY)
     if count == 0 or len(items) - rest.count(Ellipsis) > len(x.dims):
         raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
     return items[:count]
@@ -117,7 +119,7 @@ def spread(space: Space, x: Value, items: list) -> Value:
     for item in items:
         axis = None if item is None else next(left)
         if item == FIRST and axis is not None:
-            raise Refusal(f"one entry along {axis} is not read", REMEDY)
+            raise Refusal(f"one entry along {axis} is not supported", REMEDY)
         if item != FIRST:
             dims.append(axis)
     return relaid(x, dims)

@@ -13,7 +13,7 @@ from derive.reading.refusals import Refusal
 def check_annotation(annotation: ast.AST | None) -> None:
     """An annotation is a name, which is not looked up: ``torch.Tensor``."""
     if not isinstance(annotation, (ast.Name, ast.Attribute, ast.Constant, type(None))):
-        raise Refusal("this annotation is not read", "leave it out", annotation)
+        raise Refusal("this annotation is not supported", "leave it out", annotation)
 
 
 def assigned_in(statements: list[ast.stmt], names: Names, of: Tensor) -> dict[str, int]:
@@ -35,7 +35,7 @@ def writes(node: ast.AST | None) -> bool:
 
 
 def written_in(lines: Iterable[ast.stmt]) -> set[str]:
-    """The names that lines write into, or assign anew, in loops and branches too."""
+    """The names that lines write into, or assign again, in loops and branches too."""
     nodes = (node for line in lines for node in ast.walk(line) if isinstance(node, ast.stmt))
     return {name for node in nodes for name in _targets(node)}
 

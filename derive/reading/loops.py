@@ -21,7 +21,7 @@ from derive.reading.operations.dtypes import converted
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import COUNT, INDEX, PLACE, Space, Value, entries, held_as
 
-WHOLE = "write what the loop does with whole tensors"
+WHOLE = "write it with whole tensors instead of a loop"
 ADDS, OWN = "adds to all", "writes at its own place"
 
 
@@ -43,7 +43,7 @@ class Loops:
     def enter(self, count, names: set[str]) -> Value:
         """The place that the rounds go through."""
         if not isinstance(count, Value) or count.kind != COUNT:
-            raise Refusal("loops are read over the places of an axis: range(N)", WHOLE)
+            raise Refusal("only loops over an axis are supported: range(N)", WHOLE)
         (axis,) = count.axes
         inside = self.space.twin(axis, {*self.space.definition.axes})
         self.axes.append(inside)
@@ -60,7 +60,7 @@ class Loops:
         """Raises `Refusal` where a round would read what another one wrote."""
         for axis, names in zip(self.axes, self.written, strict=True):
             if name in names and axis not in made_in:
-                raise Refusal("what a round of the loop reads is what another one wrote", WHOLE)
+                raise Refusal("an iteration of the loop reads what another one wrote", WHOLE)
 
     def outside(self, made_in: Sequence[Axis]) -> list[Axis]:
         """The axes of the loops that a tensor is older than."""
@@ -68,7 +68,7 @@ class Loops:
 
     def note(self, serial: int, way: str) -> None:
         if self.ways.setdefault(serial, way) != way:
-            raise Refusal("one round of the loop undoes what another one did", WHOLE)
+            raise Refusal("an iteration of the loop overwrites what another one wrote", WHOLE)
 
     def guarded(self, value: Value) -> Value:
         """``value`` where the line is run, else 0."""
@@ -105,7 +105,7 @@ def _by_dimension(x: Value, items: list) -> list:
     """An item for every dimension."""
     met = len([item for item in items if item is not Ellipsis])
     if met > len(x.dims) or any(not (i in (":", Ellipsis) or is_place(i)) for i in _plain(items)):
-        raise Refusal(f"this index of the shape {x.shape} is not read in a loop", WHOLE)
+        raise Refusal(f"this index of the shape {x.shape} is not supported in a loop", WHOLE)
     place = items.index(Ellipsis) if Ellipsis in _plain(items) else len(items)
     rest = [":"] * (len(x.dims) - met)
     return [*items[:place], *rest, *items[place + 1 :]]
@@ -153,7 +153,9 @@ def written_at(
     own = list(range(len(x.dims)))
     kept = [label for label, item in zip(own, items, strict=True) if isinstance(item, str)]
     if len(value.dims) > len(kept):
-        raise Mismatch(f"the shape {value.shape} does not fit what is picked", "broadcast it")
+        raise Mismatch(
+            f"the shape {value.shape} does not match the selected entries", "broadcast it"
+        )
     value = converted(space, value, x.dtype)
     labels = kept[len(kept) - len(value.dims) :]
     (e, new), chosen = matched(space, [(x, own), (value, labels)])
@@ -161,7 +163,9 @@ def written_at(
     for label, item in zip(own, items, strict=True):
         if isinstance(item, str):
             if x.dims[label] is None and chosen[label] is not None:
-                raise Mismatch(f"shape {x.shape} has no place for {value.shape}", "sum it first")
+                raise Mismatch(
+                    f"{value.shape} cannot be written into shape {x.shape}", "sum it first"
+                )
             continue
         axis = _place_in(space, chosen[label], item)
         if item.kind == INDEX:
@@ -169,11 +173,11 @@ def written_at(
         elif axis_of(item) in left and axis_of(item) not in placed:
             placed[axis_of(item)] = axis
         else:
-            raise Refusal("this place is not read", WHOLE)
+            raise Refusal("this index is not supported", WHOLE)
     new, where = renamed(new, placed), renamed(where, placed)
     left = [axis for axis in left if axis not in placed]
     if left and not adds:
-        raise Refusal("every round of the loop writes over what the one before wrote", WHOLE)
+        raise Refusal("every iteration of the loop overwrites the one before", WHOLE)
     more = summed(where * new, left, space.size)
     result = e + more if adds else e * (1 - where) + more
     extent = x.extent + value.extent.inside()

@@ -65,7 +65,7 @@ class Memory:
             return cell
         if own in self.names.adjoints:
             raise Refusal(
-                f"nothing was assigned to {target.id} before",
+                f"{target.id} is not defined yet",
                 f"begin with {target.id} = ...",
                 target,
             )
@@ -89,7 +89,9 @@ class Memory:
         try:
             value = change(cell.value)
             if not value.by_name:
-                same_shape(self.space, cell.value, value, "what is written into keeps its shape")
+                same_shape(
+                    self.space, cell.value, value, "an in-place write cannot change the shape"
+                )
         except Mismatch as error:
             error.node = error.node or target
             cell.broken = self.misaligned(error)
@@ -99,7 +101,9 @@ class Memory:
 
     def _check_writable(self, cell: Cell, target: ast.AST) -> None:
         if not isinstance(cell.value, Value):
-            raise Refusal("this is no tensor to write into", "assign it anew", target)
+            raise Refusal(
+                "this is not a tensor, so it cannot be written into", "assign to it again", target
+            )
         viewers = [
             name
             for name, other in self.cells.items()

@@ -31,10 +31,12 @@ def exact(text: str) -> Value:
     """The number that is written: 0.5 is 1/2, and 1e-5 is 1/100000."""
     found = DECIMAL.fullmatch(text)
     if not found:
-        raise Refusal(f"{printable(text, SHOWN)} is not read", "numbers are decimal: 2, 0.5, 1e-5")
+        raise Refusal(
+            f"{printable(text, SHOWN)} is not supported", "numbers are decimal: 2, 0.5, 1e-5"
+        )
     digits, exponent = found[1], found[2] or "e0"
     if len(digits) > MOST_DIGITS or abs(int(exponent[1:][:DIGITS_OF_EXPONENT])) > LARGEST_EXPONENT:
-        raise Refusal("this number is too long", f"at most {MOST_DIGITS} digits are read")
+        raise Refusal("this number is too long", f"at most {MOST_DIGITS} digits are supported")
     value = Rational(Fraction(text))
     if problem := unheld_number(value):
         raise Refusal(f"{printable(text, SHOWN)} is {problem}", "torch reads it as inf, or as 0")

@@ -60,7 +60,7 @@ class Notation:
     def operand(self, node: ast.AST) -> Value:
         value = self.read(node)
         if not isinstance(value, Value):
-            raise Refusal("this is no expression", "write it in tensors and functions", node)
+            raise Refusal("this is not an expression", "write it in tensors and functions", node)
         return value
 
     def axis(self, node: ast.AST, among: Value | None = None, what: str = "") -> Axis:
@@ -164,17 +164,17 @@ class Notation:
         parts = [self.axis(node, x, "Flatten") for node in axes]
         flat = self.axis(into)
         if self.space.flat_of(parts) != self.space.size(flat):
-            raise Refusal(f"{flat} is not these axes as one", USAGE["Flatten"], into)
+            raise Refusal(f"{flat} is not these axes flattened", USAGE["Flatten"], into)
         return self.value(Flatten.over(x.expression, parts, [flat]), {*x.axes, flat} - {*parts}, x)
 
     def unflatten(self, operand, axis, into) -> Value:
         x = self.operand(operand)
         flat = self.axis(axis, x, "Unflatten")
         if not isinstance(into, ast.Tuple):
-            raise Refusal("the axes that come out stand in brackets", USAGE["Unflatten"], into)
+            raise Refusal("put the resulting axes in brackets", USAGE["Unflatten"], into)
         parts = [self.axis(node) for node in into.elts]
         if self.space.flat_of(parts) != self.space.size(flat):
-            raise Refusal(f"{flat} is not these axes as one", USAGE["Unflatten"], into)
+            raise Refusal(f"{flat} is not these axes flattened", USAGE["Unflatten"], into)
         return self.value(
             Unflatten.over(x.expression, [flat], parts), {*x.axes, *parts} - {flat}, x
         )
@@ -202,7 +202,7 @@ class Notation:
                 continue
             mask = self.operand(condition)
             if mask.kind != MASK:
-                raise Refusal("this is no condition", "compare: x > 0", condition)
+                raise Refusal("this is not a condition", "compare: x > 0", condition)
             result = where(self.space, mask, value, result)
         if result is None:
             raise Refusal("there is no choice", USAGE["Piecewise"])

@@ -3,9 +3,9 @@
 In: the syntax tree of a text as it was pasted. Out: its `Pasted` lines, one after the other, as if
 they had been typed without all that.
 
-- Imports, docstrings, assertions and decorators say nothing.
+- Imports, docstrings, assertions and decorators are ignored.
 - A class is its ``forward`` and its ``backward``; what the one saves in ``ctx`` the other reads. A
-  function ``f_forward`` beside ``f_backward`` likewise, with its ``cache``.
+  function ``f_forward`` beside ``f_backward`` the same, with its ``cache``.
 - ``ctx`` and ``cache`` of a backward that stands alone hold what their names say.
 - What is returned are gradients: by their names, or in the order of what the forward takes.
 
@@ -44,7 +44,7 @@ class Pasted:
 
     def __post_init__(self):
         if not self.lines:
-            raise Refusal("there is nothing to read", "write a formula: dx = 2*dy")
+            raise Refusal("there is no formula", "write a formula: dx = 2*dy")
 
 
 def pasted_in(tree: ast.Module, with_forward: bool = True) -> Pasted:
@@ -69,7 +69,7 @@ def _of_class(classes: Sequence[ast.ClassDef], with_forward: bool) -> Pasted:
     found = [own for own in methods if "backward" in own]
     if len(found) != 1:
         what = "several classes have" if found else "no class here has"
-        remedy = "paste the class that is meant, a torch.autograd.Function"
+        remedy = "paste the class that you mean, a torch.autograd.Function"
         raise Refusal(f"{what} a backward", remedy, classes[-1])
     (own,) = found
     _, *arriving = _arguments(own["backward"])
@@ -111,7 +111,7 @@ def _of_functions(functions: Sequence[ast.FunctionDef], with_forward: bool) -> P
         return _returning(lines, scope, _arguments(functions[0]), "")
     if len(back) != 1:
         what = "several functions are backwards" if back else "none of these is a backward"
-        remedy = "paste the one that is meant, with its forward: f_forward, f_backward"
+        remedy = "paste the one that you mean, with its forward: f_forward, f_backward"
         raise Refusal(what, remedy, (back or functions)[-1])
     arriving, *others = (*_arguments(back[0]), "")
     if arriving in CACHES:  # backward(cache, dout)

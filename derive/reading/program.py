@@ -76,16 +76,16 @@ class Program(Writes):
             return
         if name == f"d{self.of.name}" and len(self.assigned) == 1:
             raise Refusal(
-                f"{name} is what the formula is for", "write it without itself, in what is known"
+                f"{name} is the gradient that is checked", "write it in terms of other values"
             )
         raise Refusal(
-            f"{name} is read here, but assigned only on line {line}",
-            "move that line up; a gradient that no line assigns is taken as the true one",
+            f"{name} is used here but assigned only on line {line}",
+            "move that line up; a gradient that no line assigns is taken to be correct",
         )
 
     def _inherited(self, cell: Cell, name: str) -> Mismatch:
         return Mismatch(
-            f"{printable(name)} is misaligned since line {cell.node.lineno}", "mend that line first"
+            f"{printable(name)} is misaligned since line {cell.node.lineno}", "fix that line first"
         )
 
     # Statements
@@ -110,7 +110,7 @@ class Program(Writes):
 
     def _refuse(self, node: ast.stmt) -> None:
         problem, remedy = STATEMENTS.get(
-            type(node), ("this is not read", "write lines of the form dx = expression")
+            type(node), ("this is not supported", "write lines of the form dx = expression")
         )
         raise Refusal(problem, remedy, node)
 
@@ -162,7 +162,7 @@ class Program(Writes):
             return
         if not isinstance(target, ast.Name):
             remedy = "the gradient of x is called dx"
-            raise Refusal("left of = stands a name", remedy, target)
+            raise Refusal("the left side of = must be a name", remedy, target)
         own = self.names.ours(target.id)
         if own == self.names.upstream:
             self._assign_upstream(cell, target)
@@ -171,9 +171,9 @@ class Program(Writes):
         if self.loops.axes:
             before = self.cells.get(own)
             if before is not None and self.loops.outside(before.loops):
-                raise Refusal(f"{own} is another one in every round of the loop", WHOLE, node)
+                raise Refusal(f"{own} changes in every iteration of the loop", WHOLE, node)
             if self.loops.guards and before is not None:
-                raise Refusal("this is assigned in some rounds of the loop only", WHOLE, node)
+                raise Refusal("this is assigned only in some iterations of the loop", WHOLE, node)
         self.cells[own] = cell
         self.bound[own] = node
 
@@ -181,7 +181,7 @@ class Program(Writes):
         value = cell.value
         if not isinstance(value, Value) or not is_number_or_size(value.expression):
             raise Refusal(
-                f"{self.names.upstream} is the gradient that arrives: it is given, not computed",
+                f"{self.names.upstream} is the upstream gradient: it is given, not computed",
                 "leave the line out, or assign a number",
                 target,
             )
@@ -196,21 +196,19 @@ class Program(Writes):
         if all(isinstance(p, ast.Name) and self._is_claimed(p.id) for p in parts):
             return
         if isinstance(value, ast.Tuple):
-            raise Refusal(
-                "several values, and not all of them are gradients", "name them: dx = ..."
-            )
+            raise Refusal("several values, not all of which are gradients", "name them: dx = ...")
         if writes(value):
             self.run_method(value)
             return
         if isinstance(value, ast.Compare) and isinstance(value.left, ast.Name):
-            raise Refusal("== compares", f"to say what a gradient is: {value.left.id} = ...", value)
+            raise Refusal("== compares", f"to assign a gradient: {value.left.id} = ...", value)
         if node is not self.last:
-            raise Refusal("the value of this line is lost", "assign it to a name", value)
+            raise Refusal("the value of this line is unused", "assign it to a name", value)
         own = f"d{self.of.name}"
         self.cells[own] = self._evaluated(value, node)
         self.bound[own] = node
         if not isinstance(self.cells[own].value, Value) and not self.cells[own].broken:
-            raise Refusal("this is no tensor", "write one expression", value)
+            raise Refusal("this is not a tensor", "write one expression", value)
 
     def _is_claimed(self, name: str) -> bool:
         own = self.names.ours(name)
@@ -221,7 +219,7 @@ def _readable(cell: Cell) -> Value:
     if cell.broken is not None:
         raise Mismatch(cell.broken.problem, cell.broken.remedy)
     if not isinstance(cell.value, Value):
-        raise Refusal("this is no tensor and no number", "write one expression")
+        raise Refusal("this is neither a tensor nor a number", "write one expression")
     return cell.value
 
 

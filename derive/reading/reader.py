@@ -96,7 +96,7 @@ def read(
     except Refusal as error:
         raise text.placed(error) from None
     except RecursionError:
-        raise text.refused("this is too deep to be read", "give its parts names") from None
+        raise text.refused("this is nested too deeply", "name its parts") from None
 
 
 def takes_in(text: str) -> tuple[set[str], set[str]]:
@@ -197,7 +197,7 @@ def _upstream(program: Program) -> Expr | None:
 
 def _no_claim(names: Names, lines: list[ast.stmt]) -> Refusal:
     return Refusal(
-        "no line says what a gradient is",
+        "no line assigns a gradient",
         f"write the formula alone, or one of {', '.join(names.adjoints)} left of =; "
         "a name of your own: --let grad_x=dx",
         lines[-1],

@@ -81,7 +81,7 @@ class Scope(ast.NodeTransformer):
         for i, line in enumerate(body):
             if isinstance(line, ast.Return):
                 if body[i + 1 :]:
-                    raise Refusal("lines behind a return are not reached", "leave them out", line)
+                    raise Refusal("lines after a return are never reached", "leave them out", line)
                 self._return(line)
                 break
             new = self.visit(line)
@@ -98,7 +98,7 @@ class Scope(ast.NodeTransformer):
     def visit_With(self, node: ast.With):
         written = [ast.unparse(item.context_expr) for item in node.items]
         if any(item.optional_vars for item in node.items) or not set(written) <= NO_GRAD:
-            raise Refusal("this with is not read", "leave it out", node)
+            raise Refusal("this with is not supported", "leave it out", node)
         return self.lines(node.body)
 
     def visit_If(self, node: ast.If):

@@ -57,7 +57,7 @@ class Source:
         if len(text) > LONGEST_TEXT:
             raise self.refused(
                 f"the text has {len(text)} characters",
-                f"at most {LONGEST_TEXT} are read: check one part of it at a time",
+                f"at most {LONGEST_TEXT} are supported: check one part of it at a time",
             )
         text = textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n").rstrip())
         self.text = text.strip(" \t") if "\n" not in text else text
@@ -77,9 +77,9 @@ class Source:
         except SyntaxError as error:
             raise self._not_python(error) from None
         except (ValueError, RecursionError, MemoryError, OverflowError):
-            raise self.refused("this is too deep to be read", "give its parts names") from None
+            raise self.refused("this is nested too deeply", "name its parts") from None
         if not tree.body:
-            raise self.refused("there is nothing to read", "write a formula: dx = 2*dy")
+            raise self.refused("there is no formula", "write a formula: dx = 2*dy")
         self._measure(tree)
         self.is_numpy = _is_numpy(tree)
         return tree
@@ -138,13 +138,13 @@ class Source:
             if character in CLOSING:
                 open_brackets.append((character, line, column))
                 if len(open_brackets) > DEEPEST_BRACKETS:
-                    remedy = f"at most {DEEPEST_BRACKETS} are read: give the parts names"
-                    raise self.refused("too many brackets in brackets", remedy, line, column)
+                    remedy = f"at most {DEEPEST_BRACKETS} are supported: name the parts"
+                    raise self.refused("brackets are nested too deeply", remedy, line, column)
             elif character in CLOSING.values() and (
                 not open_brackets or CLOSING[open_brackets.pop()[0]] != character
             ):
-                problem = f"nothing is open that this {character} closes"
-                raise self.refused(problem, "take it away, or open it", line, column)
+                problem = f"this {character} closes nothing"
+                raise self.refused(problem, "remove it, or open it", line, column)
         if open_brackets:
             bracket, line, column = open_brackets[-1]
             raise self.refused(
@@ -180,7 +180,7 @@ class Source:
         kind = unicodedata.category(character)
         if character != "\t" and kind in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
             raise self.refused(
-                f"the character U+{ord(character):04X} cannot be seen", "remove it", line, column
+                f"the character U+{ord(character):04X} is invisible", "remove it", line, column
             )
 
     def _check_letter(self, character: str, line: int, column: int) -> None:
@@ -200,7 +200,7 @@ class Source:
             for found in re.finditer(pattern, text):
                 if found.start() - 2 <= column <= found.end() + 1:
                     place = found.start("at")
-                    return self.refused("this cannot be read", remedy, line, place)
+                    return self.refused("this is not valid Python", remedy, line, place)
         message = printable(str(error.msg or "invalid syntax"), LONGEST_MESSAGE)
         remedy = next(
             (words for part, words in SYNTAX.items() if part in message),
@@ -221,9 +221,7 @@ class Source:
                 return
         deep = next((node for node in parent if hasattr(node, "lineno")), None)
         spot = self.spot_of(deep)
-        raise NotUnderstood(
-            "more than a hundred operations stand inside of each other", "give parts names", spot
-        )
+        raise NotUnderstood("more than a hundred operations are nested", "name parts of it", spot)
 
 
 NUMPY, TORCH = {"np", "numpy"}, {"torch", "F", "ctx", "nn"}
@@ -239,13 +237,13 @@ def _is_numpy(tree: ast.Module) -> bool:
 SLIPS = (
     (r"(?<![\w.])[\d.]+(?P<at>)[A-DF-Za-df-z_]\w*", "a product is written with *: 2*x"),
     (r"(?<![\w.])[\d.]+(?P<at>)\(", "a product is written with *: 2*(x + y)"),
-    (r"[\w)\]] +(?P<at>)[A-Za-z_(]", "two values stand side by side: is a * missing?"),
-    (r"(?<=\))(?P<at>)\w", "two values stand side by side: is a * missing?"),
+    (r"[\w)\]] +(?P<at>)[A-Za-z_(]", "two values are next to each other: is a * missing?"),
+    (r"(?<=\))(?P<at>)\w", "two values are next to each other: is a * missing?"),
 )
 SYNTAX = {
-    "cannot assign": "left of = stands one name: dx = expression; a comparison is ==",
-    "Maybe you meant": "left of = stands one name: dx = expression; a comparison is ==",
-    "unexpected indent": "an expression of several lines stands in brackets: (a + b)",
+    "cannot assign": "the left side of = must be one name: dx = expression; a comparison is ==",
+    "Maybe you meant": "the left side of = must be one name: dx = expression; a comparison is ==",
+    "unexpected indent": "put an expression of several lines in brackets: (a + b)",
     "expected an indented block": "write the lines without def, for or if",
     "unterminated string": "close the quotation mark",
     "invalid decimal literal": "a product is written with *: 2*x",

@@ -150,9 +150,9 @@ class Space:
         """The value, if it is one and can be held."""
         self.work += extent.length
         if extent.terms > MOST_TERMS or extent.length > LONGEST or extent.depth > DEEPEST:
-            raise Refusal("this becomes too large when it is multiplied out", "check it in parts")
+            raise Refusal("this is too large to expand", "check it in smaller parts")
         if self.work > MOST_WORK:
-            raise Refusal("the text is too long to be multiplied out", "check it in parts")
+            raise Refusal("the formula is too long to expand", "check it in smaller parts")
         if e in UNDEFINED:
             raise Refusal("this is not a finite real number", "it divides by 0, or is a root of -1")
         if e.is_Rational and max(int(e.p).bit_length(), int(e.q).bit_length()) > LONGEST:
@@ -177,7 +177,7 @@ class Space:
         names = (f"{original.name}_{i}" for i in range(2, MOST_TWINS))
         name = next((name for name in names if name not in known), None)
         if name is None:
-            raise Refusal("too many dimensions of the same size", "check it in parts")
+            raise Refusal("too many dimensions of the same size", "check it in smaller parts")
         return self._add_twin(Axis(name), original)
 
     def _add_twin(self, twin: Axis, original: Axis) -> Axis:

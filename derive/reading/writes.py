@@ -67,7 +67,7 @@ class Writes:
     def augment(self, node: ast.AugAssign) -> None:
         operate = BINARY.get(type(node.op))
         if operate is None:
-            raise Refusal("this operator is not read", "write dx += expression", node)
+            raise Refusal("this operator is not supported", "write dx += expression", node)
 
         def combined(before: Value) -> Value:
             return in_place(before, operate(self.space, before, self.expressions.value(node.value)))
@@ -82,7 +82,9 @@ class Writes:
             )
             return
         if not isinstance(node.target, ast.Name):
-            raise Refusal("left of += stands a name", "the gradient of x is called dx", node.target)
+            raise Refusal(
+                "the left side of += must be a name", "the gradient of x is called dx", node.target
+            )
         cell = self.memory.own_cell(node.target)
         if is_number(cell.value) and not cell.broken:
             more = self._added(cell, operate, self.expressions.value(node.value))
@@ -98,7 +100,7 @@ class Writes:
         if not self.loops.guards and not self.loops.outside(cell.loops):
             return value
         if operate not in (plus, subtracted):
-            raise Refusal("every round of the loop changes what the others made", WHOLE)
+            raise Refusal("every iteration of the loop changes what the others wrote", WHOLE)
         if self.loops.outside(cell.loops):
             self.loops.note(cell.serial, ADDS)
         return self.loops.total(value, cell.loops)
@@ -130,7 +132,7 @@ class Writes:
         if not isinstance(new, Value):
             raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", func)
         new = entries(in_place(x, new), x.dtype)
-        same_shape(self.space, x, new, "what is written into keeps its shape")
+        same_shape(self.space, x, new, "an in-place write cannot change the shape")
         if x.storage is None:
             return new
         if not isinstance(func.value, ast.Name):

@@ -66,7 +66,7 @@ def _twice_compared(function, plain: Plain, compare) -> None:
         )
         again = _again(of, found, [passed[n] for n in inputs])
         for n, gradient, wanted in zip(inputs, again, plain.second(of), strict=True):
-            said = f"the gradient by {', '.join(of)}, differentiated again by {n},"
+            said = f"the gradient with respect to {', '.join(of)}, differentiated again by {n},"
             compare(said, gradient, wanted)
 
 

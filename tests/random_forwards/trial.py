@@ -37,7 +37,7 @@ RIGHT, REFUSED, UNPROVED, AWAY, CRASHED, WRONG, SLOW, UNTRIED = (
     "right",
     "refused by the notation",
     "unproved",
-    "away from autograd",
+    "differs from autograd",
     "crashed",
     "wrong",
     "out of time",

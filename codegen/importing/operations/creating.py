@@ -8,7 +8,7 @@ from codegen.importing.operations.viewing import shape_of
 from codegen.importing.trees import ZERO
 from codegen.importing.values import CONDITION, Refused, Value
 
-DRAWN_OUTSIDE = "draw them outside and pass them as an argument"
+DRAWN_OUTSIDE = "draw them outside the function and pass them as an argument"
 
 
 def constant(r, value, shape) -> Value:
@@ -115,7 +115,7 @@ def triangle(r, x: Value, relation: str, diagonal: int) -> Value:
 def _diagonal(r, x, offset=0, dim1=0, dim2=1):
     """The entries whose two indices are equal; their dimension stands last."""
     if offset:
-        raise Refused("a diagonal beside the main one", "use the main diagonal")
+        raise Refused("a diagonal other than the main one", "use the main diagonal")
     first, second = dim1 % x.rank, dim2 % x.rank
     for i in (first, second):
         x = r.single(r.as_number(x), i)
@@ -130,7 +130,7 @@ def _diagonal(r, x, offset=0, dim1=0, dim2=1):
 @rule("diag", "diag_embed")
 def _diag(r, x, diagonal=0, offset=0):
     if diagonal or offset or (x.rank != 1 and str(r.node.target).startswith("aten.diag_embed")):
-        raise Refused("a diagonal beside the main one", "use the main diagonal")
+        raise Refused("a diagonal other than the main one", "use the main diagonal")
     if x.rank == 2:
         return _diagonal(r, x)
     x = r.single(r.as_number(x), 0)

@@ -132,7 +132,7 @@ def _kl_div(r, x, target, reduction=MEAN, log_target=False):
 def _poisson(r, x, target, log_input, full, eps, reduction):
     """Long: torch's arguments."""
     if full:
-        raise Refused("Stirling's approximation in a Poisson loss", "leave full out")
+        raise Refused("Stirling's approximation in a Poisson loss", "leave out full")
 
     def of(x: Tree, y: Tree) -> Tree:
         if log_input:
@@ -196,7 +196,7 @@ def _triplet(r, anchor, positive, negative, margin, p, eps, swap, reduction):
         return norm(r, shifted, p, -1, False)
 
     if swap:
-        raise Refused("a triplet loss with swapped distances", "leave swap out")
+        raise Refused("a triplet loss with swapped distances", "leave out swap")
     near = r.let("near", distance(positive))
     far = r.let("far", distance(negative))
     gap = r.sum_like(trees.difference, near, far)

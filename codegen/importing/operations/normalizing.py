@@ -95,7 +95,7 @@ def _instance_norm(
 ):  # fmt: skip
     """Long: torch's arguments."""
     if not use_input_stats:
-        raise Refused("an instance norm of running statistics", EVALUATED)
+        raise Refused("an instance norm with running statistics", EVALUATED)
     x = r.let("u", r.as_number(x))
     y = normalized(r, x, list(range(2, x.rank)), eps)
     return affine(r, y, *(None if v is None else _across(v, x.rank) for v in (weight, bias)))

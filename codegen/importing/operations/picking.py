@@ -8,7 +8,7 @@ from codegen.importing.operations.table import rule
 from codegen.importing.trees import Tree
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, Value
 
-AS_LABELS = "pass the indices as an argument of integers"
+AS_LABELS = "pass the indices as an integer argument"
 
 
 def hot(r, label: Value, axis: str) -> Tree:
@@ -60,8 +60,8 @@ def _index(r, x, indices):
     at = [i for i, v in enumerate(indices) if v is not None]
     if any(indices[i].kind == CONDITION for i in at):
         raise Refused(
-            "how many entries a mask picks is known by values alone",
-            "multiply by the mask, and divide by its sum in the place of a mean",
+            "how many entries a mask selects depends on its values",
+            "multiply by the mask, and divide by its sum instead of a mean",
         )
     return indexed(r, r.as_number(x), indices, at)
 
@@ -89,7 +89,7 @@ def indexed(r, x: Value, indices, at) -> Value:
     clash = {a for d in dims for a in d} & {a for d in rest for a in d}
     to = {a: r.sibling(a, {*x.axes, *(b for d in dims for b in d)}) for a in sorted(clash)}
     if to:
-        raise Refused(f"an index along {', '.join(to)} picks from the same axis", AS_LABELS)
+        raise Refused(f"an index along {', '.join(to)} indexes the same axis", AS_LABELS)
     return Value(tree, (*rest[:where], *dims, *rest[where:]))
 
 
@@ -103,7 +103,7 @@ def _index_select(r, x, dim, index):
 def _embedding(r, weight, indices, padding_idx=-1, scale_grad_by_freq=False):
     if padding_idx >= 0:
         raise Refused(
-            "an embedding with padding, whose gradient is cut there", "leave padding_idx out"
+            "an embedding with padding_idx, which stops the gradient", "leave out padding_idx"
         )
     return _index(r, weight, [indices])
 
@@ -117,4 +117,4 @@ def _one_hot(r, x, num_classes=-1):
 
 @rule("topk", "sort", "argsort", "kthvalue", "median", "nanmedian", "mode", "unique", "nonzero")
 def _ordered(r, **given):
-    raise Refused("entries are ordered or counted", "no forward can do that: leave it outside")
+    raise Refused("sorting or counting", "a forward does not support it: do it outside")

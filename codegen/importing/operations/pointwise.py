@@ -133,7 +133,7 @@ def _times(r, x, factor):
 @rule("div", "divide", "true_divide", called="ratio")
 def _div(r, x, other, rounding_mode=None):
     if rounding_mode is not None:
-        raise Refused("a division that rounds", "divide without rounding")
+        raise Refused("a rounding division", "divide without rounding_mode")
     return r.pointwise(trees.quotient, x, other)
 
 

@@ -66,7 +66,7 @@ def _einsum(r, equation, tensors, path=None):
         letters = "".join(inputs)
         output = "".join(c for c in sorted(set(letters)) if letters.count(c) == 1)
     if any(len(set(spec)) < len(spec) for spec in inputs):
-        raise Refused("einsum of a diagonal", "take the diagonal first")
+        raise Refused("einsum with a diagonal", "take the diagonal first")
     return r.contracted(inputs, output, list(tensors))
 
 

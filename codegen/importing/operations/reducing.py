@@ -8,7 +8,7 @@ from codegen.importing.operations.table import operation, rule
 from codegen.importing.trees import ZERO
 from codegen.importing.values import ARGMAX, LABEL, Refused, Value
 
-ARG_MAX_ONLY = "use the values; indices of largest entries may only pick, as x.gather(1, index)"
+ARG_MAX_ONLY = "use the values; indices of maxima may only index, as in x.gather(1, index)"
 
 
 @rule("sum", called="total")
@@ -64,7 +64,7 @@ def norm(r, x, order, dim, keepdim) -> Value:
     if order == 1:
         return r.sum(r.pointwise(lambda x: trees.call("Abs", x), x), dim, keepdim)
     if order in (float("inf"), float("-inf")) or order <= 0:
-        raise Refused(f"the norm of order {order}", "write amax of abs, or a positive order")
+        raise Refused(f"the norm of order {order}", "use x.abs().amax(), or a positive order")
     if order == 2:
         return r.pointwise(sqrt, r.sum(r.pointwise(trees.square, x), dim, keepdim))
     exponent = trees.number(order)
@@ -115,7 +115,7 @@ def _extreme(r, x, other, where, ways):
 @rule("argmax")
 def _argmax(r, x, dim=None, keepdim=False):
     if dim is None:
-        raise Refused("the index of the largest of all entries", ARG_MAX_ONLY)
+        raise Refused("argmax over all entries", ARG_MAX_ONLY)
     return hits(r, x, dim, keepdim)
 
 
@@ -124,7 +124,7 @@ def hits(r, x, dim, keepdim) -> Value:
     i = dim % x.rank
     x = r.single(r.as_number(x), i)
     if x.dims[i] == ():
-        raise Refused("the index along a dimension of size 1", ARG_MAX_ONLY)
+        raise Refused("argmax along a dimension of size 1", ARG_MAX_ONLY)
     (axis,) = x.dims[i]
     here = trees.compared("==", x.tree, trees.largest(x.tree, axis))
     found = r.dropped(x, trees.indicator(here), [i], keepdim)
@@ -201,6 +201,6 @@ def _cumsum(r, x, dim):
 @rule("count_nonzero")
 def _count_nonzero(r, x, dim=None):
     if x.kind == LABEL:
-        raise Refused("labels that are counted", "count a mask")
+        raise Refused("counting labels", "count a mask")
     counted = r.as_condition(x)
     return r.sum(Value(trees.indicator(counted.tree), counted.dims), dim)

@@ -33,7 +33,7 @@ def scattered(r, x, dim, index, src, adds: bool) -> Value:
     (axis,) = x.dims[i]
     src = r.value(src)
     if index.dims[i] and not adds:
-        raise Refused("scatter of more than one entry a row", "use scatter_add, or a one-hot")
+        raise Refused("scatter of several entries per row", "use scatter_add, or a one-hot")
     if index.dims[i] == () and src.rank:
         src = src.with_dim(i, ())
     if set(index.dims[i]) & set(x.axes):
@@ -61,7 +61,7 @@ def _index_put(r, x, indices, values, accumulate=False):
         kept = kept.along((*kept.dims, *((),) * (x.rank - kept.rank)))
         return r.chosen(kept, values, x)
     if any(v is None for v in indices) or len(indices) > x.rank:
-        raise Refused("entries are written at some of the indices", "write with a one-hot")
+        raise Refused("writing at part of the indices", "write with a one-hot")
     before = r.as_number(x)
     (*found, after), _ = r.aligned(*indices, r.as_number(values))
     rows, pick = {}, ONE
@@ -110,9 +110,9 @@ def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
     high = r.sizes.hint(size if end is None else r.sizes.plain(end))
     if step == 1 and low == 0 and high >= r.sizes.hint(size):
         return r.moved(src, x.dims)
-    raise Refused("a part of a dimension is written", "put parts together with torch.cat or where")
+    raise Refused("writing a part of a dimension", "combine parts with torch.cat or torch.where")
 
 
 @rule("masked_scatter", "put", "index_copy")
 def _unknown(r, **given):
-    raise Refused("entries are written where values say", "write with torch.where")
+    raise Refused("writing at positions that depend on values", "write with torch.where")

@@ -8,7 +8,9 @@ from codegen.importing import trees
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
 
-DRAWN_OUTSIDE = "draw it outside and pass it as an argument, or call .eval() on the module first"
+DRAWN_OUTSIDE = (
+    "draw it outside the function and pass it as an argument, or call .eval() on the module first"
+)
 PARTS_ALIKE = "split into equal parts"
 
 
@@ -46,7 +48,7 @@ def _to(r, x, other=None):
         return r.as_condition(x)
     if trees.condition_of(x.tree) is not None or x.tree.kind in ("position", "number"):
         return x
-    raise Refused("numbers that are cut to whole ones", "leave the conversion out")
+    raise Refused("truncation to integers", "leave out the conversion")
 
 
 @rule("getitem")
@@ -222,12 +224,12 @@ def _cat(r, tensors, dim=0):
     i = dim % values[0].rank
     widths = [r.sizes.of(v.dims[i]) for v in values]
     if not all(r.sizes.same(w, widths[0]) for w in widths):
-        raise Refused("parts of different sizes are put side by side", PARTS_ALIKE)
+        raise Refused("concatenation of parts of different sizes", PARTS_ALIKE)
     if all(v.dims[i] == () for v in values):
         return laid_together(r, values, i)
     values = [r.single(v, i) for v in values]
     if any(axis in r.windows for v in values for axis in v.dims[i]):
-        raise Refused("slices are put side by side", PARTS_ALIKE)
+        raise Refused("concatenation of slices", PARTS_ALIKE)
     whole = laid_together(r, [unsqueezed(v, i) for v in values], i)
     count, rest = whole.dims[i][0], whole.dims[i + 1][0]
     joined = whole.along((*whole.dims[:i], (count, rest), *whole.dims[i + 2 :]))
@@ -236,4 +238,4 @@ def _cat(r, tensors, dim=0):
 
 @rule("roll", "flip", "rot90", "unfold")
 def _moved_along(r, **given):
-    raise Refused("entries are moved along an axis", "write it with products of one-hots")
+    raise Refused("moving entries along an axis", "write it with products of one-hots")

@@ -43,8 +43,8 @@ class Products:
         if isinstance(whole.value, Gathered):
             return self.added(whole, whole.value)
         raise QuestionError(
-            f"{whole.name}: C++ has no loop for {type(whole.value).__name__}",
-            "its rule belongs into codegen/targets/cpp/products.py",
+            f"{whole.name}: the C++ target has no loop for {type(whole.value).__name__}",
+            "to add it, extend codegen/targets/cpp/products.py",
         )
 
     def operand(self, value) -> Operand:

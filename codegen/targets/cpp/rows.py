@@ -185,8 +185,8 @@ class _Writing:
             return Sizes({}, known, parts).lines(needed)
         except KeyError as error:
             raise QuestionError(
-                f"{self.function.name}: no argument has the size {error.args[0]}",
-                "the C++ target needs it",
+                f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
+                "leave --target cpp out",
             ) from None
 
     def _optional(self, name: str) -> bool:

@@ -1,9 +1,9 @@
 """What all modules share that compute an axis in parts: on the ranks of a group, or in chunks.
 
-This file stands beside the modules that gradform writes for ranks and chunks. What ranks tell each
-other is a method of `Ranks`; what the chunks of one process tell, one after the other, of `Chunks`.
+This file is copied next to the generated modules. The methods of `Ranks` are collectives; those of
+`Chunks` combine the chunks of one process in turn.
 
-Long: one file is copied beside the modules, and it is read there as one.
+Long: one file, copied next to the modules, where it is read as a whole.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from torch import Tensor
 
 
 class Part:
-    """A part of an axis: ``length`` entries, from the place ``start`` on, of ``size`` in all."""
+    """A part of an axis: ``length`` entries from the index ``start``, of ``size`` in total."""
 
     def part(self, tensor, along):
-        """The own part of what is whole."""
+        """This part of a complete tensor."""
         times = tensor.shape[along] // self.size if self.size else 0
         return tensor.narrow(along, self.start * times, self.length * times)
 
@@ -33,7 +33,7 @@ class Part:
         return index.unsqueeze(-1) == self.positions()
 
     def picked(self, tensor, along, index):
-        """The entry of each row, 0 where it is another rank's."""
+        """The entry of each row; 0 if it belongs to another part."""
         if not isinstance(index, Tensor):
             rest = (*tensor.shape[:along], *tensor.shape[along + 1 :])
             index = torch.full(rest, index, device=self.device)
@@ -44,7 +44,7 @@ class Part:
         return torch.where(here, entries, 0)
 
     def rows(self, table, index):
-        """The rows of a table, 0 where they are another rank's."""
+        """The rows of a table; 0 where they belong to another part."""
         if not self.length:
             return table.new_zeros((*index.shape, *table.shape[1:]))
         place, here = self._own(index)
@@ -52,7 +52,7 @@ class Part:
         return torch.where(here, table[place], 0)
 
     def added(self, tensor, along, index, source):
-        """``tensor`` with ``source`` added in each row, where the entry is this rank's."""
+        """``tensor`` with ``source`` added in each row, if the entry belongs to this part."""
         if not self.length:
             return tensor
         if not isinstance(index, Tensor):
@@ -63,7 +63,7 @@ class Part:
         return tensor.scatter_add_(along, place.unsqueeze(along), source)
 
     def rows_added(self, index, source, length, *rest):
-        """Zeros, to which the rows of ``source`` are added where they are this rank's."""
+        """Zeros, plus the rows of ``source`` that belong to this part."""
         index, source = index.reshape(-1), source.reshape(-1, *rest) if rest else source.reshape(-1)
         table = source.new_zeros((length, *rest))
         if length:
@@ -73,19 +73,19 @@ class Part:
         return table
 
     def _own(self, index):
-        """Where an index is in the own part, and whether it is there."""
+        """The local index, and whether it is in this part."""
         place = index - self.start
         return place.clamp(0, self.length - 1), (place >= 0) & (place < self.length)
 
 
 def mean_of(tensor, along):
-    """The mean along dimensions, which stay with size 1; 0 where there is nothing."""
+    """The mean along dimensions, which are kept with size 1; 0 for an empty one."""
     total = tensor.sum(along, keepdim=True)
     return total / max(tensor.numel() // max(total.numel(), 1), 1)
 
 
 def largest_of(tensor, along, keep):
-    """The largest along dimensions; minus infinity where there is none."""
+    """The maximum along dimensions; minus infinity for an empty one."""
     along = (along,) if isinstance(along, int) else along
     if tensor.numel() or all(tensor.shape[i] for i in along):
         return tensor.amax(along, keepdim=keep)
@@ -97,20 +97,20 @@ def largest_of(tensor, along, keep):
 class Ranks(Part):
     """The ranks of a group, as one of them sees them during one call.
 
-    What the ranks tell each other first is a packet of fixed size from each: whether it failed,
-    how long its part is, and digests of what has to be the same on all; and with it what is told,
-    where it is small. So ranks that do not agree say so, and none waits for one that raised.
+    The first collective gathers a packet of fixed size from each rank: whether it failed, the
+    length of its part, digests of what must be identical on all ranks, and the data itself if it is
+    small. So ranks that disagree raise an error, and none waits for one that raised.
     """
 
     HEAD = 40  # bytes
     WORD = 8  # bytes, of which a packet is a multiple
-    ROOM = 262144  # bytes that travel in the first packets of all ranks together
-    FEW = 3  # ranks, up to which what all have is no more than two sums of it
+    ROOM = 262144  # bytes of data in the first packets of all ranks together
+    FEW = 3  # ranks, up to which gathering costs no more than two reductions
 
     def __init__(self, where, group=None, meets=True):
         if not dist.is_initialized():
             raise RuntimeError(
-                f"{where}: there is no group of processes:"
+                f"{where}: there is no process group:"
                 " call torch.distributed.init_process_group first"
             )
         if isinstance(group, tuple):  # a mesh, and the name or number of a dimension
@@ -126,11 +126,11 @@ class Ranks(Part):
         self.wanted = False
 
     def begin(self, like, length, /, **alike):
-        """This rank's part has ``length`` entries; ``alike`` is the same on all ranks, tensors to
-        the last bit.
+        """This rank's part has ``length`` entries; ``alike`` must be identical on all ranks,
+        tensors bitwise.
         """
         if self.meets and self.count > 1 and like.device.type == "meta":
-            raise ValueError(f"{self.where}: a tensor without data has nothing to tell")
+            raise ValueError(f"{self.where}: a meta tensor has no data to communicate")
         self.device, self.length = like.device, length
         self.alike, self.recorded = alike, torch.is_grad_enabled()
         if self.count == 1:
@@ -139,14 +139,12 @@ class Ranks(Part):
             self._even()
 
     def differentiated(self, *inputs):
-        """The backward waits for all ranks: so all have to want it, or none."""
+        """The backward waits for all ranks: so all must need it, or none."""
         wanted = any(t.requires_grad for t in inputs if t is not None)
         self.wanted = wanted and torch.is_grad_enabled()
 
     def again(self, where, meets):
-        """The same ranks, for the backward of a call: they know each other, and nothing that
-        autograd passes on is left to be looked at.
-        """
+        """The same ranks, for the backward of a call, which needs no more checks."""
         other = Ranks(where, self.group, meets)
         other.device, other.length, other.lengths = self.device, self.length, self.lengths
         other.agreed = True
@@ -158,7 +156,7 @@ class Ranks(Part):
     def __exit__(self, kind, error, traceback):
         if not self.meets or self.agreed or self.count == 1:
             return
-        if error is None:  # the others may have told something: all take part, or none
+        if error is None:  # the others may have sent something: all take part, or none
             self._first(None)()
         elif isinstance(error, Exception):
             self.agreed = True
@@ -167,13 +165,13 @@ class Ranks(Part):
 
     @property
     def size(self):
-        """How long all parts are together."""
+        """The total length of all parts."""
         self.agree()
         return sum(self.lengths)
 
     @property
     def start(self):
-        """Where the own part begins."""
+        """Where this rank's part begins."""
         self.agree()
         return sum(self.lengths[: self.rank])
 
@@ -186,22 +184,22 @@ class Ranks(Part):
         return self.begin_sum(*tensors)()
 
     def begin_sum(self, *tensors):
-        """The same while other work is done: what is returned waits for it."""
+        """The same, asynchronous: call the result to wait for it."""
         return self._together(
             tensors, lambda parts: parts.sum(0), lambda flat: self._reduced(flat, "SUM")
         )
 
     def largest(self, *tensors):
-        """The largest over the ranks, entry by entry; NaN where one is."""
+        """The maximum over the ranks, entry by entry; NaN where one is."""
         return self.begin_largest(*tensors)()
 
     def begin_largest(self, *tensors):
         return self._together(tensors, lambda parts: parts.amax(0), self._largest)
 
     def moments(self, mean, squares=None, times=1):
-        """From the mean of the own part, and the sum of squares about it: the mean, what is to be
-        added to what was measured from the own one, and the squares about the mean of all. A part
-        has ``times`` entries in a row for each of its length.
+        """From this part's mean and sum of squared deviations: the mean over all parts, the shift
+        from that to this part's, and the squared deviations from the mean over all. A part has
+        ``times`` entries for each of its length.
         """
         parts = [mean] if squares is None else [mean, squares]
         both = torch.stack(parts)
@@ -220,7 +218,7 @@ class Ranks(Part):
         return mean, shift, (rest[0] + counts * times * shifts**2).sum(0)
 
     def _moments_by_sums(self, mean, squares, times):
-        """The same without what all ranks have at once, which grows with their number."""
+        """The same without a gather, whose size grows with the number of ranks."""
         share = self.length / max(self.size, 1)
         own, mean = mean, self.sum(share * mean)
         shift = own - mean
@@ -230,7 +228,7 @@ class Ranks(Part):
         return mean, shift - rest, squares
 
     def first(self, tensor, along):
-        """The place of the first largest along a dimension that is split, among all parts."""
+        """The global index of the first maximum along a dimension that is split."""
         values = largest_of(tensor, along, False).double()
         places = torch.full_like(values, math.inf)
         if tensor.shape[along]:
@@ -241,7 +239,7 @@ class Ranks(Part):
         return torch.where(hit, places, math.inf).amin(0).long()
 
     def gathered(self, tensor, along):
-        """The parts of all ranks, one after the other."""
+        """The parts of all ranks, concatenated."""
         self.agree()
         if self.count == 1:
             return tensor
@@ -254,14 +252,14 @@ class Ranks(Part):
         return torch.cat(pieces).movedim(0, along)
 
     def ratio(self, whole, part):
-        """How often one length goes into another; a rank where both are 0 asks the others."""
+        """One length divided by another; a rank where both are 0 gets it from the others."""
         own = whole // part if part else 0
         if torch.compiler.is_compiling():
             return own
         return int(self._all(torch.tensor([own], device=self.device)).amax())
 
     def _together(self, tensors, over_parts, reduced):
-        """Begins it; what is returned waits for what the ranks have together."""
+        """Begins the collective; call the result to wait for it."""
         if self.count == 1:
             return lambda: tensors[0] if len(tensors) == 1 else tensors
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -299,7 +297,7 @@ class Ranks(Part):
         return ended
 
     def _largest(self, flat):
-        """Compared as whole numbers, in whose order a NaN is the largest: collectives drop it."""
+        """Compared as integers, in whose order NaN is the largest: collectives drop NaN."""
         whole = _whole(flat)
         last = torch.iinfo(whole)
         bits = torch.where(flat.isnan(), math.nan, flat).view(whole)
@@ -313,7 +311,7 @@ class Ranks(Part):
         return ended
 
     def _all(self, tensor):
-        """What all ranks have, in a new first dimension."""
+        """The tensors of all ranks, stacked in a new first dimension."""
         tensor = tensor.contiguous()
         if self.count == 1:
             return tensor.unsqueeze(0)
@@ -328,14 +326,14 @@ class Ranks(Part):
         return torch.stack(parts)
 
     def _even(self):
-        """What is compiled cannot wait for what other ranks say. There all parts have one length,
-        which is looked at when it runs.
+        """Compiled code cannot branch on what other ranks send. There all parts must have one
+        length, which is asserted when it runs.
         """
         own = torch.full((1,), self.length, device=self.device)
         lengths = functional.all_gather_tensor(own, 0, self._of_compiler())
         torch._assert_async(
             (lengths == self.length).all(),
-            f"{self.where}: the parts differ in length, which is not compiled",
+            f"{self.where}: under torch.compile all parts must have the same length",
         )
         self.lengths, self.agreed = [self.length] * self.count, True
 
@@ -343,12 +341,12 @@ class Ranks(Part):
         return dist.group.WORLD if self.group is None else self.group
 
     def _fits(self, tensor):
-        """Whether it has room in the first packet."""
+        """Whether it fits into the first packet."""
         return 0 < tensor.nbytes <= self.ROOM // self.count // self.WORD * self.WORD
 
     def _first(self, flat):
-        """The first packet of a call is sent. What is returned waits for those of all ranks, and
-        for what they have of ``flat``, if it found room in them.
+        """Sends the first packet of a call. The result waits for those of all ranks, and returns
+        their ``flat`` if it fit into the packets.
         """
         text = f"{self.where} {self.wanted} {[*self._known(_plain).items()]}"
         data = flat.view(torch.uint8) if flat is not None else torch.empty(0, dtype=torch.uint8)
@@ -388,21 +386,21 @@ class Ranks(Part):
         return ended
 
     def _known(self, kind):
-        """What has to be the same, each value as ``kind`` gives it."""
+        """What must be identical, each value as ``kind`` gives it."""
         known = {name: kind(value) for name, value in self.alike.items()}
         for name, value in self.alike.items():
             if isinstance(value, Tensor) and value.requires_grad and self.recorded:
-                known[name] = f"{known[name]}, requires a gradient"
+                known[name] = f"{known[name]}, requires grad"
         return known
 
     def _told(self, own):
-        """What each rank says of itself."""
+        """What each rank reports."""
         found = [None] * self.count
         dist.all_gather_object(found, own, group=self.group)
         return found
 
     def _refuse(self, failed):
-        own = {"the function": self.where, "whether a gradient is wanted": self.wanted}
+        own = {"the function": self.where, "whether a gradient is needed": self.wanted}
         own |= self._known(_in_words)
         told = self._told(own)
         if failed:
@@ -419,8 +417,8 @@ class Ranks(Part):
                 if name == "the function":
                     break
         raise ValueError(
-            f"{self.where}: the ranks differ in what has to be the same:"
-            f" {'; '.join(differing) or 'what they tell each other'}"
+            f"{self.where}: the ranks disagree on"
+            f" {'; '.join(differing) or 'the data that they send'}"
         )
 
 
@@ -433,13 +431,13 @@ _AT_ONCE = 65536  # entries that stay in the cache
 
 
 def _whole(tensor):
-    """The whole numbers of as many bits as its entries have."""
+    """The integer dtype of the same size."""
     return next(kind for kind in _WHOLE if kind.itemsize == tensor.element_size())
 
 
 def _digest(tensor):
-    """64 bits that change with any entry of a tensor, and with their order; a NaN is a NaN. It is a
-    tensor as well, so that nothing waits for a GPU.
+    """A 64-bit hash of the entries and their order; all NaNs are equal. It is a tensor, so that a
+    GPU need not synchronize.
     """
     flat = tensor.detach().reshape(-1)
     whole = _whole(flat)
@@ -456,7 +454,7 @@ def _digest(tensor):
 
 
 def _plain(value):
-    """What is compared of a value as text: of a tensor all but the entries."""
+    """The part of a value that is compared as text: of a tensor, shape and dtype."""
     if isinstance(value, Tensor):
         return (*value.shape, value.dtype)
     if isinstance(value, (list, tuple)):
@@ -472,13 +470,13 @@ def _in_words(value):
     *shape, dtype = _plain(value)
     ends = f" from {value.min().item()} to {value.max().item()}" if value.numel() else ""
     digest = _digest(value).item() % _WORDS
-    return f"{dtype} of the shape {tuple(shape)}{ends}, digest {digest:016x}"
+    return f"{dtype} of shape {tuple(shape)}{ends}, digest {digest:016x}"
 
 
 def local_parts(where, groups, *tensors):
-    """The parts of tensors that are distributed, with the mesh (None where none is) and its groups,
-    and what is wrong with them: the other ranks are to be told. Each tensor stands with the
-    dimensions that are split over the groups, None for none.
+    """The local parts of DTensors, with their mesh (None for plain tensors), its groups, and what
+    is wrong with them, since the other ranks must be told. Each tensor comes with the dimension
+    that is split over each group, None for none.
     """
     kinds, mesh, parts = sys.modules.get("torch.distributed.tensor"), None, []
     misplaced = None
@@ -488,7 +486,9 @@ def local_parts(where, groups, *tensors):
             dims = tensor.dim() or 1
             wanted = [kinds.Replicate() if i is None else kinds.Shard(i % dims) for i in along]
             if list(tensor.placements) != wanted:
-                misplaced = f"{where}: a tensor is placed {tensor.placements}, not {wanted}"
+                misplaced = (
+                    f"{where}: a DTensor has placements {tensor.placements}, expected {wanted}"
+                )
                 tensor = tensor.to_local()
             else:
                 tensor = tensor.to_local(grad_placements=wanted)
@@ -500,23 +500,23 @@ def local_parts(where, groups, *tensors):
 
 
 def in_place(misplaced):
-    """Raises ValueError for what `local_parts` found."""
+    """Raises ValueError if `local_parts` found something wrong."""
     if misplaced is not None:
         raise ValueError(misplaced)
 
 
 def apart(where, **groups):
-    """Raises ValueError where two axes have no groups of their own."""
+    """Raises ValueError unless the two axes have different groups."""
     named = [*groups.values()]
     if None in named or named[0] is named[-1]:
         raise ValueError(
-            f"{where}: {' and '.join(groups)} have to be different groups, as those of the"
-            " dimensions of a DeviceMesh are: mesh['rows'], mesh['columns']"
+            f"{where}: {' and '.join(groups)} must be different groups, such as those of the"
+            " dimensions of a DeviceMesh: mesh['rows'], mesh['columns']"
         )
 
 
 def distributed(output, mesh, along, overs):
-    """The output on the mesh of the inputs, if they were on one."""
+    """The output as a DTensor on the mesh of the inputs, if they were DTensors."""
     if mesh is None:
         return output
     kinds, shape = sys.modules["torch.distributed.tensor"], list(output.shape)
@@ -531,16 +531,16 @@ def distributed(output, mesh, along, overs):
 
 
 class Chunks(Part):
-    """An axis in chunks of at most ``chunk`` entries, of which one is looked at at a time.
+    """An axis in chunks of at most ``chunk`` entries, of which one is held at a time.
 
-    A function is run on one chunk after the other. Where it asks for something of all chunks, such
-    as a sum over the axis, it goes no further until that is known; then it is run on all of them
-    anew. Nothing is held of a chunk but what it adds.
+    A function runs on one chunk after the other. If it needs a value of all chunks, such as a sum
+    over the axis, it stops there until all chunks have contributed; then it runs on all of them
+    again. Only the contributions are kept.
     """
 
     def __init__(self, where, like, size, chunk):
         if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
-            raise ValueError(f"{where}: chunk must be a whole number above 0, got {chunk!r}")
+            raise ValueError(f"{where}: chunk must be a positive int, got {chunk!r}")
         self.device, self.size, self.chunk = like.device, size, chunk
         self.known, self.at, self.start, self.length = [], 0, 0, 0
 
@@ -548,11 +548,11 @@ class Chunks(Part):
         """The lengths are known."""
 
     def cut(self, tensor, along):
-        """What of a tensor is in the chunk; a copy, since autograd looks at what is changed."""
+        """The chunk of a tensor."""
         return None if tensor is None else tensor.narrow(along, self.start, self.length)
 
     def complete(self, function, *beside):
-        """What ``function`` makes of the first chunk when all is known that it asks for."""
+        """``function`` of the first chunk, once all values that it needs are known."""
         while True:
             for _ in self.each(*beside):
                 try:
@@ -562,9 +562,8 @@ class Chunks(Part):
             self.next()
 
     def gradients(self, function, wanted, *beside):
-        """What ``function`` makes of all chunks. ``wanted`` are for each result what it is like and
-        the dimension that is in chunks, None where there is none, whether it is to be added up, or
-        nothing where it is not asked for.
+        """``function`` of all chunks. ``wanted`` gives for each result a tensor of its shape, the
+        dimension in chunks or None, and whether chunks are summed; empty if it is not needed.
         """
         while True:
             found, done = [None] * len(wanted), True
@@ -582,7 +581,7 @@ class Chunks(Part):
             self.next()
 
     def put(self, found, result, like, along, added):
-        """``found`` with what one chunk has of it."""
+        """``found`` with the result of one chunk."""
         if along is None:
             return found + result if added and found is not None else result
         if found is None:
@@ -591,7 +590,7 @@ class Chunks(Part):
         return found
 
     def each(self, *beside):
-        """Goes to one chunk after the other; ``beside`` go with it."""
+        """Moves to one chunk after the other, together with those ``beside``."""
         self.sofar = None
         for start in range(0, max(self.size, 1), self.chunk):
             for part in (self, *beside):
@@ -600,11 +599,11 @@ class Chunks(Part):
             yield start
 
     def next(self):
-        """All chunks have told: what they told is known from here on."""
+        """All chunks have contributed: the value is known from here on."""
         self.known.append(self.sofar)
 
     def last(self, *tensors):
-        """The sums over the chunks that are results: they are added up outside."""
+        """Sums over the chunks that are results: they are added up by the caller."""
         return tensors[0] if len(tensors) == 1 else tensors
 
     def sum(self, *tensors):
@@ -614,11 +613,11 @@ class Chunks(Part):
         )
 
     def largest(self, *tensors):
-        """The largest over the chunks, entry by entry; NaN where one is."""
+        """The maximum over the chunks, entry by entry; NaN where one is."""
         return self._told(tensors, lambda all_of, own: [*map(torch.maximum, all_of, own)])
 
     def first(self, tensor, along):
-        """The place of the first largest along the dimension that is in chunks."""
+        """The index of the first maximum along the dimension in chunks."""
 
         def joined(all_of, own):
             later = (own[0] > all_of[0]) | (own[0].isnan() & ~all_of[0].isnan())
@@ -628,8 +627,8 @@ class Chunks(Part):
         return self._told((largest_of(tensor, along, False), place), joined)[1]
 
     def moments(self, mean, squares=None, times=1):
-        """From the mean of the chunk, and the sum of squares about it: the mean, what is to be
-        added to what was measured from the own one, and the squares about the mean of all.
+        """From the chunk's mean and sum of squared deviations: the mean over all chunks, the shift
+        from that to the chunk's, and the squared deviations from the mean over all.
         """
 
         def joined(all_of, own):
@@ -652,4 +651,4 @@ class Chunks(Part):
 
 
 class NotKnown(Exception):
-    """What is asked for has not been told by all chunks."""
+    """Not all chunks have contributed yet."""

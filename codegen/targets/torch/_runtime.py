@@ -1,22 +1,23 @@
-"""What all generated modules share: how arguments are looked at, and how torch is met.
+"""What all generated modules share: argument checks, and registration with autograd.
 
-This file stands beside the modules that gradform writes, and needs torch alone. It is the only one
-that knows torch's private names.
+This file is copied next to the generated modules and needs only torch. It is the only one that uses
+private names of torch.
 
-What holds for all functions:
+Common to all functions:
 
-- TypeError for what is no tensor, and for inputs that are not floating point, or not all of one
-  dtype; beside a float16 or bfloat16 input those that are repeated along it, such as the gain of a
-  norm, may be float32, and the result has its dtype. A tensor without gradient may be of any dtype
-  that the one computed in holds. ValueError for shapes that do not fit.
-- TypeError where a number is none of Python's or numpy's, such as a tensor.
-- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
-  nothing changes.
-- Derivatives of any order: those of which a module prints the closed form, higher ones by autograd
-  through its lines, by torch.func as by torch.autograd.
-- Under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+- TypeError if a tensor argument is not a tensor, if an input is not floating point, or if the
+  dtypes of the inputs differ. Exception: next to a float16 or bfloat16 input, an input that is
+  broadcast along it, such as the gain of a norm, may be float32; the result keeps the half dtype.
+  A tensor without a gradient may have any dtype that converts to the inputs' dtype without loss.
+- ValueError if shapes do not match.
+- TypeError if a number is not a Python or NumPy number; a tensor is not a number.
+- float16 and bfloat16 are computed in float32 and rounded once at the end. torch.autocast has no
+  effect.
+- Derivatives of any order, by torch.autograd and torch.func: in closed form where the module prints
+  one, otherwise by autograd through its lines.
+- NotImplementedError under torch.compile if a gradient is taken with create_graph=True.
 
-Long: one file is copied beside the modules, and it is read there as one.
+Long: one file, copied next to the modules, where it is read as a whole.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ OPERATORS = {
 
 
 class Formula:
-    """An expression of sizes and numbers, or a comparison, as a function of these by name; with the
-    ``words`` that say what has to be so.
+    """An expression of sizes and numbers, or a comparison, as a function of these by name. The
+    ``words`` say what must hold.
     """
 
     def __init__(self, text: str, words: str = ""):
@@ -74,13 +75,13 @@ class Formula:
             self.parts = [(words, computed(compared[len(compared) - 2]))]
 
     def missing(self, known: Mapping[str, float]) -> list[str]:
-        """The names that are not known; a list, since the compiler does not trace sets of keys."""
+        """The unknown names; a list, since the compiler does not trace sets of keys."""
         return [name for name in self.names if name not in known]
 
     def demanded(
         self, name: str, known: Mapping[str, float], numbers: Collection[str] = ()
     ) -> None:
-        """ValueError where it is not so; written so that NaN is refused too."""
+        """ValueError if the comparison does not hold; NaN is refused too."""
         if not self.value(known):
             tested = any(n in numbers for n in self.names)
             got = f", got {self.parts[0][1](known)}" if tested else ""
@@ -89,7 +90,7 @@ class Formula:
             raise ValueError(f"{name}: {self.words}{got}{where}")
 
     def divided(self, name: str, known: Mapping[str, float]) -> int:
-        """A size; ValueError where what is divided is not a multiple."""
+        """A size; ValueError if the dividend is not a multiple of the divisor."""
         if not self.parts:
             return self.value(known)
         (what, dividend), (by, divisor) = [(text, value(known)) for text, value in self.parts]
@@ -99,7 +100,7 @@ class Formula:
 
 
 def computed(node: ast.expr) -> Callable[[Mapping], float]:
-    """What an expression is, as a function of what is known by name."""
+    """The value of an expression, as a function of the known names."""
     match node:
         case ast.Constant(value=number):
             return lambda known: number
@@ -128,22 +129,22 @@ def computed(node: ast.expr) -> Callable[[Mapping], float]:
 
 
 class Arguments:
-    """The arguments of the functions of one module, which is called ``name`` in errors. The
-    ``notation`` says what they are, a line for each:
+    """The arguments of the functions of one module; errors begin with its ``name``. The
+    ``notation`` declares them, one line each:
 
-        x, y: *N C                a tensor by its axes, of which *N is any number; so dx, v_x, c_x
-        mean: *N=1 1              with size 1 along these
-        gain: C = 1               it may be left out, and is 1 everywhere then
-        weight: C = 1, constant   it has no gradient, and may be of any narrower dtype
-        target: N C, broadcast    it is repeated to its shape
-        labels: N -> C            whole numbers: for each of N a place along C
-        groups: N, whole          whole numbers
-        labels: N -> C, ignored   where they are not ignore_index
-        loss: () for mean; N for none       the reduction decides
-        count: N, needed for mean   for others it may be None
-        reduction: none | mean    a word
-        D = 4                     a size; K = C / groups, too, or a number that may be left out
-        eps > 0: WORDS            what has to be so, and what is said where it is not
+        x, y: *N C                the axes of a tensor, *N any number of them; also dx, v_x, c_x
+        mean: *N=1 1              size 1 along these
+        gain: C = 1               optional, filled with 1
+        weight: C = 1, constant   has no gradient, and may have a narrower dtype
+        target: N C, broadcast    expanded to this shape
+        labels: N -> C            integers: for each of N an index along C
+        groups: N, whole          integers
+        labels: N -> C, ignored   unless they equal ignore_index
+        loss: () for mean; N for none       depends on the reduction
+        count: N, needed for mean   may be None for other reductions
+        reduction: none | mean    one of these strings
+        D = 4                     a size; also K = C / groups, or a number with a default
+        eps > 0: WORDS            a condition, and the error if it fails
     """
 
     def __init__(self, name: str, notation: str = ""):
@@ -204,7 +205,7 @@ class Arguments:
             own |= dict.fromkeys(words.split() or [""], tuple(axes.replace("()", "").split()))
 
     def axes_of(self, name: str) -> dict[str, tuple[str, ...]]:
-        """The axes of a tensor by the word of the reduction; of none, for what is no tensor."""
+        """The axes of a tensor, by reduction; empty for what is not a tensor."""
         if name in self.axes:
             return self.axes[name]
         if name[:2] in ("v_", "c_"):
@@ -212,7 +213,7 @@ class Arguments:
         return self.axes_of(name[1:]) if name[:1] == "d" else {}
 
     def with_fixed(self, known: dict[str, int]) -> dict[str, int]:
-        """The sizes, and those that they fix: in ``K = C / groups``, and where ``P == K * H``."""
+        """The sizes, and those that follow: from ``K = C / groups``, and from ``P == K * H``."""
         for name, formula in self.sizes.items():
             if name in self.lengths and not formula.missing(known):
                 known.setdefault(name, formula.divided(self.name, known))
@@ -226,14 +227,14 @@ class Arguments:
         return known
 
     def along(self, name: str, word: str) -> tuple[str, ...] | None:
-        """The axes of a tensor; None where this word of the reduction has no such tensor."""
+        """The axes of a tensor; None if this reduction has no such tensor."""
         own = self.axes_of(name)
         return own.get(word, own.get(""))
 
     def fits(self, name, tensor, axes, shape, dtype=None, single=False, *, wide=False) -> None:
-        """Long: TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do, or
-        this beside float32; ``wide``: float32 beside half a format), ValueError for one of another
-        ``shape``, of which None and ``...`` are not known.
+        """Long: TypeError unless it is a tensor of the ``dtype`` (``single``: float32 may stand in
+        for a half dtype, or a half dtype for it; ``wide``: float32 for a half dtype), ValueError
+        unless it has the ``shape``, where None and ``...`` are unknown.
         """
         self._is_tensor(name, tensor)
         if tensor.shape != shape:
@@ -245,8 +246,8 @@ class Arguments:
             if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
                 here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
                 raise ValueError(
-                    f"{self.name}: {name} must have the dimensions {axes}, here ({here}),"
-                    f" got the shape {tuple(tensor.shape)}"
+                    f"{self.name}: {name} must have shape {axes}, here ({here}),"
+                    f" got {tuple(tensor.shape)}"
                 )
         if tensor.dtype != dtype:
             if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -256,20 +257,20 @@ class Arguments:
             enough = enough or (wide and tensor.dtype == torch.float32 and dtype in HALF)
             if dtype is not None and not enough:
                 raise TypeError(
-                    f"{self.name}: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                    f"{self.name}: {name} has dtype {tensor.dtype}, expected {dtype}:"
                     f" convert one of them, as in {name}.to({dtype})"
                 )
 
     def index(self, name: str, label) -> Tensor:
-        """A label of integers as an index; TypeError for any other kind of tensor."""
+        """A tensor of integers as an index; TypeError for any other dtype."""
         self._is_tensor(name, label)
         if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
-            raise TypeError(f"{self.name}: {name} must be of an integer dtype, got {label.dtype}")
+            raise TypeError(f"{self.name}: {name} must have an integer dtype, got {label.dtype}")
         return label.long()
 
     def in_range(self, name: str, index: Tensor, *lengths: int) -> None:
-        """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what
-        has no data.
+        """IndexError for an index out of range. Not checked on a GPU, which would synchronize, nor
+        for a tensor without data.
         """
         on_cpu = index.device.type == "cpu" and not is_compiling()
         if lengths and index.numel() and on_cpu:
@@ -281,12 +282,12 @@ class Arguments:
             if low < 0 or high >= min(lengths):
                 wrong = low if low < 0 else high
                 last = min(lengths) - 1
-                raise IndexError(f"{self.name}: {name} holds {wrong}, outside of 0 .. {last}")
+                raise IndexError(f"{self.name}: {name} holds {wrong}, not in 0 .. {last}")
 
     def split_label(self, name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]:
-        """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
+        """The label as an index, with 0 where it is ``ignored``; and a mask, 1 where it counts.
 
-        IndexError where it counts and is outside of the axis.
+        IndexError if a label that counts is out of range.
         """
         kept = label != ignored
         index = torch.where(kept, label, 0)
@@ -294,8 +295,8 @@ class Arguments:
         return index, kept.to(dtype)
 
     def as_number(self, name: str, tensor, dtype: torch.dtype) -> Tensor:
-        """A tensor without gradient in the format that is computed in; TypeError where that does
-        not hold what it has.
+        """A tensor without gradient in the dtype of the computation; TypeError if the conversion
+        would lose precision.
         """
         computed = torch.float32 if dtype in HALF else dtype
         self._is_tensor(name, tensor)
@@ -305,38 +306,38 @@ class Arguments:
             raise TypeError(f"{self.name}: {name} must be real, got {tensor.dtype}")
         if torch.promote_types(tensor.dtype, computed) != computed:
             raise TypeError(
-                f"{self.name}: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                f"{self.name}: {name} has dtype {tensor.dtype}, expected {computed}:"
                 f" convert it, as in {name}.to({computed})"
             )
         return tensor.to(computed)
 
     def without_gradient(self, name: str, tensor) -> None:
-        """RuntimeError where a gradient is required that is not derived."""
+        """RuntimeError if it requires a gradient that was not derived."""
         if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
             raise RuntimeError(
-                f"{self.name}: {name} requires a gradient, and none is derived for it: pass"
+                f"{self.name}: {name} requires grad, but no gradient is derived for it: pass"
                 f" {name}.detach()"
             )
 
     def number(self, name: str, value) -> float:
-        """A number as one of Python's; TypeError for what is none."""
+        """A number as a Python float; TypeError for anything else."""
         if isinstance(value, Real):
             return float(value)
         raise TypeError(
             f"{self.name}: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-            " so a tensor is to be passed as the number that it holds: .item()"
+            " so pass a one-element tensor as .item()"
         )
 
     def whole(self, name: str, value) -> int:
-        """A whole number as one of Python's; TypeError for what is none."""
+        """An integer as a Python int; TypeError for anything else."""
         try:
             return operator.index(value)
         except TypeError:
             kind = type(value).__name__
-            raise TypeError(f"{self.name}: {name} must be a whole number, got {kind}") from None
+            raise TypeError(f"{self.name}: {name} must be an integer, got {kind}") from None
 
     def one_of(self, name: str, word, *words: str) -> None:
-        """ValueError for a word that is none of the ``words``."""
+        """ValueError unless the word is one of the ``words``."""
         if word not in words:
             *others, last = map(repr, words)
             raise ValueError(
@@ -344,10 +345,10 @@ class Arguments:
             )
 
     def shape(self, name: str, shape) -> tuple[int, ...]:
-        """TypeError for what is no shape."""
+        """TypeError unless it is a tuple of sizes."""
         if not isinstance(shape, tuple):
             kind = type(shape).__name__
-            raise TypeError(f"{self.name}: {name} must be a shape, a tuple of sizes, got {kind}")
+            raise TypeError(f"{self.name}: {name} must be a tuple of sizes, got {kind}")
         return shape
 
     def _is_tensor(self, name: str, value) -> None:
@@ -357,10 +358,9 @@ class Arguments:
 
 
 class Asked:
-    """What one function asks of its ``parameters``, and makes of them.
+    """What one function requires of its ``parameters``, and how it converts them.
 
-    After the ``inputs`` of the forward, where all are there, comes what it saved, and an upstream
-    gradient: in float16 or bfloat16 these may meet float32.
+    Saved values and the upstream gradient may be float32 next to float16 or bfloat16 ``inputs``.
     """
 
     def __init__(
@@ -402,8 +402,8 @@ class Asked:
         self.passed: dict = {}
 
     def _ordered(self, names: Sequence[str]) -> list[str]:
-        """What says which dtype is computed in first, what has to fit it last, and what has size 1
-        along several dimensions after what shows how many these are.
+        """The tensor that decides the dtype comes first, those that must match it last, and one
+        with size 1 along several dimensions after the one that shows how many these are.
         """
         own, found, shown = self.own, [], {name for name, _ in self.shapes}
         late = {*own.fills} | own.flags["broadcast"]
@@ -421,8 +421,9 @@ class Asked:
         return next(iter(self.own.axes_of(name).values()))
 
     def prepared(self, given: Sequence) -> tuple:
-        """The dtype, the sizes by name, those of several dimensions, and the arguments as formulas
-        take them. Raises what the page above says. Shapes and dtypes that have passed pass again.
+        """The dtype, the sizes by name, those of several dimensions, and the arguments as the
+        formulas take them. Raises what the docstring above says. Shapes and dtypes that passed once
+        are remembered.
         """
         key = None
         try:
@@ -462,7 +463,7 @@ class Asked:
                 demand.demanded(self.own.name, known, numbers)
 
     def _key(self, given: Sequence) -> tuple:
-        """What decides whether arguments fit, but for numbers."""
+        """What decides whether the arguments are valid, except for numbers."""
         tensors = [given[place] for place in self.tensors]
         key = [None if tensor is None else (tensor.shape, tensor.dtype) for tensor in tensors]
         return (*key, *[given[place] for place in self.rest]) if self.rest else tuple(key)
@@ -484,7 +485,7 @@ class Asked:
             return default.value(known)
         except ZeroDivisionError:
             zeros = " and ".join(n for n in default.names if known[n] == 0)
-            words = f"{self.own.name} divides a number by {zeros}, which is 0"
+            words = f"{self.own.name} divides by {zeros}, which is 0"
             raise ValueError(words) from None
 
     def _looked_at(self, given: Sequence) -> tuple:
@@ -527,7 +528,7 @@ class Asked:
         return dtype, own.with_fixed(known), several, changes, set()
 
     def _changes(self, given: Sequence, found: Mapping, known: Mapping, several: Mapping) -> list:
-        """By place the dtype and the shapes that a tensor is brought to."""
+        """The dtype and shapes that each tensor is converted to, by position."""
         changes = []
         for place, (tensor, axes) in found.items():
             target = torch.float32 if tensor.dtype in HALF else tensor.dtype
@@ -545,7 +546,7 @@ class Asked:
         return name in self.own.fills or word not in self.own.needed_for.get(name, [word])
 
     def _of_kind(self, name, kind, tensor, axes, dtype, sizes):
-        """The tensor as it is computed with, and the dtype of all, where it fits."""
+        """The tensor as the formulas take it, and the dtype of all inputs."""
         (known, several, owners), own, words = sizes, self.own, written_axes(axes)
         by: dict[str, list[str]] = {}
         for axis in dict.fromkeys(names_in(axes)):
@@ -569,7 +570,7 @@ class Asked:
         return tensor, dtype
 
     def in_range(self, arguments: Sequence, known: Mapping[str, int]) -> None:
-        """IndexError for a label outside of an axis."""
+        """IndexError for a label that is out of range."""
         for place, name, bounds in self.labels:
             lengths = [known[axis] for axis in bounds if axis in known]
             self.own.in_range(name, arguments[place], *lengths)
@@ -585,7 +586,7 @@ def written_axes(axes: Sequence[str]) -> str:
 
 
 def expected_shape(axes: Sequence[str], known: Mapping, several: Mapping) -> Iterator:
-    """The shape as far as it is known: None stands for a size that is not, ``...`` for several."""
+    """The shape as far as it is known: None for an unknown size, ``...`` for several."""
     for axis in axes:
         if axis[0] == "*":
             name = axis[1:].removesuffix("=1")
@@ -596,7 +597,7 @@ def expected_shape(axes: Sequence[str], known: Mapping, several: Mapping) -> Ite
 
 
 def measure(name: str, axes: Sequence[str], shape: Sequence[int], sizes: tuple) -> None:
-    """Notes the sizes of axes that are not known yet, and whose they are."""
+    """Records the sizes of axes that are not known yet, and which tensor has them."""
     (known, several, owners), more, place = sizes, len(shape) - len(axes), 0
     for axis in axes:
         end = place + 1 + more * (axis[0] == "*")
@@ -612,12 +613,12 @@ def measure(name: str, axes: Sequence[str], shape: Sequence[int], sizes: tuple) 
 
 
 def single(*tensors: Tensor | None) -> list:
-    """The tensors in the format that is computed in."""
+    """The tensors in the dtype of the computation."""
     return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def spread(tensor, shape):
-    """The tensor repeated to a shape without memory, where broadcasting gets it there."""
+    """The tensor expanded to a shape without a copy, if it broadcasts to it."""
     fits = (
         isinstance(tensor, Tensor)
         and tensor.dim() <= len(shape)
@@ -630,7 +631,7 @@ def spread(tensor, shape):
 
 
 def merged(first: int, last: int, *tensors: Tensor | None) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
+    """The dimensions ``first`` to ``last`` (from the end) flattened; a new one, if none."""
     found = []
     for tensor in tensors:
         if tensor is not None:
@@ -642,15 +643,15 @@ def merged(first: int, last: int, *tensors: Tensor | None) -> list:
 
 
 def restored(tensor: Tensor | None, place: int, sizes: Sequence[int]) -> Tensor | None:
-    """The dimension at ``place`` as the several that it stands for; None as it is."""
+    """The dimension at ``place`` unflattened into ``sizes``; None stays None."""
     if len(sizes) == 1 or tensor is None:
         return tensor
     return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
 
 
 def all_count(label: Tensor, ignored: int, *lengths: int) -> bool:
-    """Whether no label is ignored and all are in range; False where a GPU would have to wait, and
-    without data.
+    """Whether no label is ignored and all are in range; False on a GPU, which would synchronize,
+    and for a tensor without data.
     """
     if not label.numel() or label.device.type != "cpu" or is_compiling():
         return False
@@ -683,11 +684,11 @@ def added_at(tensor: Tensor, along: int, place: int, source: Tensor) -> Tensor:
     return tensor
 
 
-# What is at work around a call
+# Transforms and modes around a call
 
 
 def batched(tensor: Tensor) -> bool:
-    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    """Whether it may be a batch under vmap, which a plain tensor cannot hold in place."""
     if transforms_active():
         return True
     if is_compiling():
@@ -696,8 +697,8 @@ def batched(tensor: Tensor) -> bool:
 
 
 def in_plain_torch(*tensors: Tensor) -> bool:
-    """Whether something is at work that sees through plain torch alone: forward mode, a transform
-    under the compiler, or a batch of gradients.
+    """Whether only plain torch operations will do: under forward mode, a transform under the
+    compiler, or a batch of gradients.
     """
     if forward_ad._current_level >= 0:
         return True
@@ -710,7 +711,7 @@ def in_plain_torch(*tensors: Tensor) -> bool:
 
 
 def applied(function: type[Function], *arguments):
-    """``function.apply`` without its look at the signature, which transforms alone need."""
+    """``function.apply`` without inspecting the signature, which only transforms need."""
     if transforms_active() or is_compiling():
         return function.apply(*arguments)
     arguments = unwrap_dead_wrappers(arguments)
@@ -718,8 +719,8 @@ def applied(function: type[Function], *arguments):
 
 
 def differentiated(outputs, vectors, inputs, needs, graph: bool) -> list:
-    """What the ``outputs``, times their ``vectors`` and added up, have as gradients, of which
-    ``needs`` says that they are asked for; None for the others.
+    """The gradients of the sum of the ``outputs`` times their ``vectors``, for the inputs that
+    ``needs`` marks; None for the others.
     """
     pairs = zip(outputs, vectors, strict=False)
     given = [(o, v) for o, v in pairs if v is not None and o is not None and o.requires_grad]
@@ -733,7 +734,7 @@ def differentiated(outputs, vectors, inputs, needs, graph: bool) -> list:
 
 
 def uncast(function: Callable) -> Callable:
-    """The function without torch.autocast, which would change the format of matrix products."""
+    """The function without torch.autocast, which would change the dtype of matrix products."""
 
     @functools.wraps(function)
     def called(*args, **kwargs):
@@ -747,8 +748,8 @@ def uncast(function: Callable) -> Callable:
 
 
 class TakenApart(torch.overrides.TorchFunctionMode):
-    """flatten, unflatten and einsum as the operations that they are made of: torch's vmap of
-    batches of gradients (is_grads_batched) has no rule for what is made of others.
+    """flatten, unflatten and einsum decomposed: the vmap behind is_grads_batched has no rule for
+    composite operations.
     """
 
     made_of = {
@@ -765,7 +766,7 @@ class TakenApart(torch.overrides.TorchFunctionMode):
 
 
 def for_batches(backward: Callable, *lines: Callable | None) -> Callable:
-    """The ``backward``, for batches of gradients too, where the lines that it runs are composed."""
+    """The ``backward``, also for batches of gradients if its lines use composite operations."""
     names = set().union(*(inspect.unwrap(f).__code__.co_names for f in lines if f is not None))
     if names.isdisjoint({"flatten", "unflatten", "einsum"}):
         return backward
@@ -785,26 +786,26 @@ def for_batches(backward: Callable, *lines: Callable | None) -> Callable:
 
 
 class Lines:
-    """The functions that a closed form is made of, as a module declares them by decorators."""
+    """The functions of a closed form, which a module declares by decorators."""
 
     def __init__(self):
         self.functions: dict[str, Callable] = {}
         self.again: dict[str, tuple[Callable, tuple[int, ...]]] = {}
 
     def forward(self, function: Callable) -> Callable:
-        """The output, and what the backward takes."""
+        """Returns the output, then what the backward needs."""
         return self._declared("forward", function)
 
     def backward(self, function: Callable) -> Callable:
-        """The gradients, of the upstream gradient, what was saved, numbers, and what it needs."""
+        """Returns the gradients, from the upstream gradient, saved values, numbers and needs."""
         return self._declared("backward", function)
 
     def behind(self, function: Callable) -> Callable:
-        """What comes back through the gradients, of what stands before them, and the same."""
+        """The backward of the backward, from a vector per gradient, then the same arguments."""
         return self._declared("behind", function)
 
     def pullback(self, function: Callable) -> Callable:
-        """What comes back to the inputs from the output and from what was saved."""
+        """The gradients of the inputs from the cotangents of the output and saved values."""
         return self._declared("pullback", function)
 
     def _declared(self, kind: str, function: Callable) -> Callable:
@@ -812,7 +813,7 @@ class Lines:
         return function
 
     def third(self, kind: str, *places: int) -> Callable[[Callable], Callable]:
-        """What comes behind ``behind`` or ``pullback``: it takes their vectors at these places."""
+        """The backward of ``behind`` or ``pullback``; ``places`` are those of its vectors."""
 
         def declared(function):
             self.again[kind] = function, places
@@ -822,12 +823,12 @@ class Lines:
 
 
 class Pair(Arguments, Lines):
-    """A function with its gradient in closed form: what a module declares of it, and what is called
-    in its place. The ``notation`` is that of `Arguments`.
+    """A function with its gradient in closed form: what a module declares, and the callable that is
+    public. For the ``notation`` see `Arguments`.
 
-    ``views`` are values that are others by a new name; torch itself refuses ``late`` labels that
-    are out of range. ``by_lines``: the second order has no closed form, and autograd goes through
-    the lines, which are those of the ``differentiated`` function, in plain torch.
+    ``views`` are values that alias others. ``late`` labels are checked by torch itself.
+    ``by_lines``: the second order has no closed form, so autograd differentiates the lines of the
+    ``differentiated`` function, in plain torch.
     """
 
     def __init__(
@@ -882,9 +883,7 @@ class Pair(Arguments, Lines):
         return self._public(function, lambda arguments, known: function(*arguments))
 
     def jvp(self) -> Callable:
-        """The tangent of the output as a function: what ``behind`` makes of the gradients' vectors
-        alone.
-        """
+        """The tangent of the output as a function: ``behind``, with only the vectors."""
         vectors, kept = self._behind()
         saved = self._saved()
         needs = namedtuple("Needs", [kept[0], *saved])(True, *[False] * len(saved))
@@ -893,7 +892,7 @@ class Pair(Arguments, Lines):
             given, rest = arguments[: len(vectors)], arguments[len(vectors) :]
             return self.rule.behind(*given, None, *rest, needs)[0]
 
-        words = f"The tangent of {self.output}, of those of the inputs and what was saved."
+        words = f"The tangent of {self.output}, from those of the inputs and the saved values."
         return self._made("jvp", [*vectors, *kept[1:]], "Tensor", words, called)
 
     def double_backward(self, result: type) -> Callable:
@@ -917,24 +916,23 @@ class Pair(Arguments, Lines):
             ]
             return result(tangent, *sums)
 
-        words = f"The gradients by {kept[0]}, which is d{self.output}, and by the inputs, of the"
-        words += " gradients times v."
+        words = f"The gradients with respect to {kept[0]} (d{self.output}) and the inputs, of the"
+        words += " sum of each gradient times its v."
         return self._made("double_backward", [*vectors, *kept], result, words, called, rounded)
 
     def special(self, holds: Callable[..., bool]) -> Lines:
-        """The functions of a shorter closed form, for arguments of which the test holds."""
+        """A shorter closed form, used for arguments that pass the test."""
         self.takes_plain, self.shorter = holds, Lines()
         return self.shorter
 
     def complete(self) -> None:
-        """After all that is declared."""
+        """Called last, after all declarations."""
         lines = f"{self.name}_{self.differentiated}"
         self.lines = inspect.unwrap(self.functions["backward"]).__globals__[lines]
         self.title = fields(self.functions["backward"]).__name__.removesuffix("Gradients")
         self.refusal = (
-            f"{self.name}: a gradient of it is differentiated again where that cannot be done;"
-            f" {lines}(...).{self.output} is the same in plain torch, which autograd"
-            " differentiates to any order"
+            f"{self.name}: double backward is not supported here; {lines}(...).{self.output} is the"
+            " same in plain torch, which autograd differentiates to any order"
         )
         names = [name[1:] for name in self.gradients]
         self.optional = self.fills.keys() & {*names}
@@ -950,7 +948,7 @@ class Pair(Arguments, Lines):
             self.function = self  # which chooses
 
     def _behind(self) -> tuple[list[str], list[str]]:
-        """The vectors of ``behind``, and the upstream gradient with all that is kept."""
+        """The vectors of ``behind``, then the upstream gradient and all saved values."""
         count = len(parameters(self.functions["backward"])) - 1
         *names, _ = parameters(self.functions["behind"])
         return names[:-count], names[-count:]
@@ -980,7 +978,7 @@ class Pair(Arguments, Lines):
         return self._public(function, called, rounded or {"v"})
 
     def _public(self, function, called, rounded=frozenset(), asked=None) -> Callable:
-        """A function for whoever calls it: its arguments are looked at, its results rounded."""
+        """The public function: it checks its arguments and rounds its results."""
         signature = inspect.signature(function)
         shown = types(function)
         asked = asked or Asked(self, shown, self.inputs)
@@ -1014,7 +1012,7 @@ class Pair(Arguments, Lines):
         return public
 
     def whole(self, name: str, value, several: Mapping, word: str):
-        """A result with all the dimensions that one stands for."""
+        """A result with several dimensions restored where they were flattened."""
         if name in several:
             return tuple(several[name])
         for place, axis in enumerate(self.along(name, word) or ()):
@@ -1026,7 +1024,7 @@ class Pair(Arguments, Lines):
     # What is called
 
     def explain(self, arguments: Sequence, known: Mapping) -> None:
-        """IndexError where it was a label that torch refused."""
+        """IndexError if it was a label that torch refused."""
         for place, name, bounds in self.labels:
             self.in_range(name, arguments[place], *[known[axis] for axis in bounds])
 
@@ -1063,7 +1061,7 @@ class Pair(Arguments, Lines):
         return rule.apply(*arguments)
 
     def chosen(self, arguments) -> tuple[Rule, Sequence]:
-        """The shorter rule where it holds, and its arguments."""
+        """The shorter rule with its arguments, if it applies."""
         if self.plain is not None and self.takes_plain(*arguments):
             return self.plain, self.less(arguments)
         return self.rule, arguments
@@ -1121,7 +1119,7 @@ class Rule:
         return self.fast(*unwrap_dead_wrappers(arguments))
 
     def back(self, ctx, upstream, *cotangents) -> tuple:
-        """What comes back to the inputs from the output and from what was saved."""
+        """The gradients of the inputs from the cotangents of the output and saved values."""
         needs = ctx.needs_input_grad
         if self.pair.by_lines:
             found = self.by_lines(ctx, upstream)
@@ -1149,13 +1147,13 @@ class Rule:
         return self.pullback(*tensors, *ctx.numbers, self.needs(*needs))
 
     def behind_gradients(self, vectors, tensors, numbers, needs):
-        """What comes back through the gradients."""
+        """The backward of the backward."""
         if self.again and torch.is_grad_enabled() and not in_plain_torch(tensors[0]):
             return applied(self.again["behind"], needs, numbers, *vectors, *tensors)
         return self.behind(*vectors, *tensors, *numbers, self.needs_behind(*needs))
 
     def filling(self, function: Callable | None) -> Callable | None:
-        """A function of the second order, with 0 for those of its vectors that are None."""
+        """A function of the second order, with 0 for vectors that are None."""
         if function is None:
             return None
         pair, names = self.pair, parameters(function)
@@ -1203,7 +1201,7 @@ class Rule:
         return through
 
     def by_lines(self, ctx, upstream):
-        """The gradients; autograd takes theirs, through plain lines."""
+        """The gradients; autograd differentiates them through the plain lines."""
         if upstream is None:
             return (None,) * len(self.gradients)
         known, count = ctx.saved_tensors, len(self.saved)  # once: a checkpoint gives them once
@@ -1412,7 +1410,9 @@ class Once(Function):
     @staticmethod
     def backward(ctx, upstream):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
+            raise NotImplementedError(
+                f"{ctx.refusal}; torch.compile does not support create_graph=True"
+            )
         return upstream, None
 
 

@@ -170,7 +170,7 @@ class Checks:
 
     def _NotZero(self, step: steps.NotZero) -> str:
         divisor = self.text(step.divisor)
-        wrong = f'"{step.name} divides a number by {self.in_words(step.divisor)}, which is 0"'
+        wrong = f'"{step.name} divides by {self.in_words(step.divisor)}, which is 0"'
         left_out = f"{step.unless} is None and " * bool(step.unless)
         return f"if {left_out}{divisor} == 0:\n        raise ValueError({wrong})"
 

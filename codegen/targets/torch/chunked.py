@@ -43,13 +43,13 @@ class ChunkedPage(ShardedPair):
         output = self.program.backward.parameters[0]
         if any(self.groups.split(output.layout)):
             raise QuestionError(
-                f"{self.program.forward.results[0]} lies along {self.axis}, so all of it is held",
-                "compute in chunks of an axis that the output lacks",
+                f"{self.program.forward.results[0]} has the axis {self.axis}: chunks save nothing",
+                "compute in chunks of an axis that the output does not have",
             )
         kinds = {e.kind for exchanges in sharded.exchanges.values() for e in exchanges}
         if not kinds <= {*TOLD}:
             raise QuestionError(
-                f"{self.program.name}: along {self.axis} something needs all chunks at a time",
+                f"{self.program.name}: a value along {self.axis} needs all chunks at once",
                 "compute in chunks of another axis",
             )
 

@@ -1,4 +1,4 @@
-"""The page at the top of a generated module: what it is, its formulas, its proof, its edges."""
+"""The docstring of a generated module: what it is, its formulas, its proof, its edge cases."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from derive.notation.definition import IGNORE_INDEX
 
-COMMON = "What holds for all functions, their arguments, dtypes and transforms: _runtime.py."
+COMMON = "For what all functions share (arguments, dtypes, transforms) see _runtime.py."
 WIDTH = 96  # of a line in the module, 100, without the indentation that lists have
 
 
 def documentation(program: Program) -> tuple[str, ...]:
-    """The lines of the docstring after the first."""
+    """The lines of the docstring after the first one."""
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(["The closed form:", "", *formula_lines(program.formulas)]),
@@ -25,7 +25,7 @@ def documentation(program: Program) -> tuple[str, ...]:
         *part(_without_options(program)),
         *part(wrap(f"Proved: {_proved(program)}.", WIDTH)),
         *part(_second(program)),
-        *part(["At the edges:", "", *(line for e in edges(program) for line in item(e))]),
+        *part(["Edge cases:", "", *(line for e in edges(program) for line in item(e))]),
     )
 
 
@@ -43,7 +43,7 @@ def _proved(program: Program) -> str:
     """How the default was proved, and the others where that is another way."""
     if all(other.proved == program.proved for other in _others(program)):
         return program.proved
-    ways = [f'with reduction="{p.reduction}" {p.proved}' for p in _others(program)]
+    ways = [f'with reduction="{p.reduction}", {p.proved}' for p in _others(program)]
     return "; ".join([program.proved, *ways])
 
 
@@ -54,8 +54,8 @@ def _without_options(program: Program) -> list[str]:
         return []
     when = [f"{name} is left out" for name in plain.absent]
     when += [f"{name} is 0" for name in plain.zero]
-    when += [f"no entry of {step.name} is ignored" for step in plain.counting]
-    words = wrap(f"Where {', and '.join(when)}, derived and proved as well:", WIDTH)
+    when += [f"no {step.name} entry is ignored" for step in plain.counting]
+    words = wrap(f"When {' and '.join(when)} (also derived and proved):", WIDTH)
     return [*words, "", *formula_lines(plain.formulas)]
 
 
@@ -68,18 +68,18 @@ def _second(program: Program) -> list[str]:
     upstream = program.backward.parameters[0].name
     v = second.jvp.parameters[0].name
     words = (
-        f"Differentiated again: where the gradients are multiplied by {v} and so on and added up, "
-        f"and g is {upstream}, with the tangent {second.behind.results[0]} of the output and what "
-        "is saved as a function of the inputs:"
+        f"Second derivatives, of the sum of each gradient times a vector ({v} and so on): g is "
+        f"{upstream}, {second.behind.results[0]} the tangent of the output, and c_ marks the "
+        "cotangent of a saved value."
     )
     lines = [*wrap(words, WIDTH), "", *formula_lines(behind)]
     if second.pullback is not None:
-        lines += ["", *wrap("and from these, as c_ of what is saved, back to the inputs:", WIDTH)]
+        lines += ["", *wrap("From these cotangents back to the inputs:", WIDTH)]
         lines += ["", *formula_lines(pulled)]
     lines += ["", *wrap(f"Proved: {second.proved}.", WIDTH)]
     for again in second.third:
         of = again.function.name.removesuffix("_again").removeprefix(program.name)
-        words = f"What comes back behind {of}, where that is differentiated:"
+        words = f"The backward of {of}:"
         lines += ["", words, "", *formula_lines(again.formulas)]
         lines += ["", *wrap(f"Proved: {again.proved}.", WIDTH)]
     return lines
@@ -101,18 +101,19 @@ def item(text: str) -> list[str]:
 
 
 def edges(program: Program) -> tuple[str, ...]:
-    """What is decided at the edges."""
+    """What happens in edge cases."""
     printer = Printer({axis: axis for axis, _ in program.sizes}, (), "")
     found = [
-        f"ValueError where {printer.text(r.left)} is "
+        f"ValueError if {printer.text(r.left)} is "
         f"{'not ' * r.equal}{printer.text(r.right)}: {r.name} {r.use}."
         for r in program.requirements
     ]
-    found += [f"NaN where {axis} is 0: {name} divides by it." for name, axis in program.means]
+    found += [f"NaN if {axis} is 0: {name} divides by it." for name, axis in program.means]
     found += [f"{line}." for line in program.unsafe]
     found += [*_labels(program), *_arguments(program)]
     given = _of_role(program, "given")
-    found += [f"RuntimeError where {name} requires a gradient: it has none." for name in given]
+    no_gradient = "requires grad: no gradient is derived for it"
+    found += [f"RuntimeError if {name} {no_gradient}." for name in given]
     return (*found, *_orders(program), COMMON)
 
 
@@ -120,13 +121,12 @@ def _labels(program: Program) -> list[str]:
     found = []
     for label, axis in program.labels:
         found += [
-            f"TypeError where {label} is not of integers.",
-            f"IndexError where {label} is outside of 0 .. {axis} - 1"
-            + (f", and not {IGNORE_INDEX}." if label in program.ignored else "."),
+            f"TypeError if {label} is not an integer tensor.",
+            f"IndexError if an entry of {label} is not in 0 .. {axis} - 1"
+            + (f" and is not {IGNORE_INDEX}." if label in program.ignored else "."),
         ]
     found += [
-        f"Where {label} is {IGNORE_INDEX} it is ignored: it picks nothing."
-        for label in program.ignored
+        f"Entries where {label} equals {IGNORE_INDEX} are ignored." for label in program.ignored
     ]
     return found
 
@@ -134,21 +134,21 @@ def _labels(program: Program) -> list[str]:
 def _arguments(program: Program) -> list[str]:
     """What may be left out, is broadcast, stands for several dimensions, or has a domain."""
     found = [
-        f"{name} stands for any number of dimensions, none included, and counts as one axis: "
-        "the arguments along it have the same ones there, and results get them back."
+        f"{name} may be any number of dimensions (even none); they are flattened into one axis and "
+        "restored in the results."
         for name in program.several
     ]
     found += [
-        f"{p.name} is {p.default} everywhere where it is left out."
+        f"{p.name} defaults to {p.default} everywhere."
         for p in program.forward.tensors
         if p.default is not None
     ]
     found += [
-        f"{name} is broadcast as torch broadcasts, to the sizes that the others have."
+        f"{name} is broadcast against the other arguments, by torch's rules."
         for name in program.broadcast
     ]
     found += [
-        f"ValueError where {step.name} is not {step.domain}."
+        f"ValueError unless {step.name} is {step.domain}."
         for step in program.forward.checks
         if isinstance(step, Within)
     ]
@@ -159,17 +159,17 @@ def _orders(program: Program) -> tuple[str, ...]:
     plain = f"{lines_to_differentiate(program).name}, which is plain torch"
     if program.without_second:
         return (
-            "Derivatives of any order: the first by the closed form, higher ones, and what "
-            "torch.func asks for, by autograd, line by line, for which the inputs are kept: "
-            f"second derivatives have no closed form here ({safe(program.without_second)}).",
+            "Second derivatives have no closed form here "
+            f"({safe(program.without_second)}). The first derivative uses the closed form; higher "
+            "orders and torch.func differentiate the lines by autograd, so the inputs are saved.",
         )
     pairs = [program] if program.plain is None else [program, program.plain]
     if not all(pair.second for pair in pairs):
         return (
-            "NotImplementedError where a gradient is differentiated again, as its second "
-            f"derivatives were not proved: use {plain}, for autograd to any order.",
+            "NotImplementedError on double backward: the second derivatives were not proved. Use "
+            f"{plain}; autograd differentiates it to any order.",
         )
-    return (f"Forward mode, and transforms that torch.compile compiles, go through {plain}.",)
+    return (f"Forward mode, and transforms under torch.compile, use {plain}.",)
 
 
 def _of_role(program: Program, role: str) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def edges_of(definition: Definition) -> Iterator[Edge]:
     numbers = sorted({sign * float(side) for side in sides if side != 0 for sign in (1, -1)})
     if numbers:
         words = ", ".join(f"{n:g}" for n in numbers)
-        yield Edge(f"where an entry is at the edge of a condition ({words})", tuple(numbers))
+        yield Edge(f"where an entry is on the boundary of a condition ({words})", tuple(numbers))
 
 
 def on_edge(edge: Edge, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -28,7 +28,7 @@ from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, 
 from derive.notation.definition import Definition
 from derive.orders import FIRST, SECOND, THIRD
 
-TOLERANCE = 1e-8  # of second derivatives in double precision, relative to the largest entry
+TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
@@ -51,7 +51,7 @@ def check_every_use(
             if uses.defined:
                 uses.check()
             left_out = chooses and point.edge is None
-            where = "where a choice leaves a branch out" if left_out else str(point)
+            where = "where a branch is not taken" if left_out else str(point)
             for what, order in uses.infinite:
                 said = what if order == FIRST else f"{ORDERS[order]} derivatives"
                 found.setdefault(where, {})[said] = None
@@ -95,7 +95,7 @@ class _Uses:
 
     def _refuse(self, what: str, order: int, how: str) -> None:
         raise WrongUse(
-            f"{self.program.title}: {what} of the code that was written {how}, {self.point};"
+            f"{self.program.title}: {what} of the generated code {how}, {self.point};"
             " nothing was emitted",
             order,
         )
@@ -104,7 +104,7 @@ class _Uses:
         wanted = expected(*self.known.derivatives)[i]
         found = torch.zeros_like(wanted) if found is None else found.detach()
         if found.shape != wanted.shape:
-            shapes = f"has the shape {tuple(found.shape)} and not {tuple(wanted.shape)}"
+            shapes = f"has shape {tuple(found.shape)}, expected {tuple(wanted.shape)}"
             self._refuse(what, order, shapes)
         there = wanted.isfinite()
         if self.point.edge is not None:  # where each may take the side of a kink that it likes
@@ -122,14 +122,14 @@ class _Uses:
         if not gap.isfinite().all():
             self.infinite += [(what, order)] * self.known.finite
             return
-        self._refuse(what, order, f"is {gap.max():.1e} away from autograd over the statements")
+        self._refuse(what, order, f"differs by {gap.max():.1e} from autograd over the statements")
 
     # -- the uses, each with its order, and what is expected of the known derivatives --
 
     def _every_use(self) -> Iterator[tuple[str, int, Callable, Callable]]:
         for names in self._subsets():
             yield (
-                f"the gradient by {', '.join(names)}",
+                f"the gradient with respect to {', '.join(names)}",
                 FIRST,
                 lambda names=names: self._once(names),
                 lambda first, _, names=names: [first[n] for n in names],
@@ -140,7 +140,7 @@ class _Uses:
             several = [(n,) for n in names] if len(names) > 1 else []
             for of in [names, *several]:
                 yield (
-                    f"the gradient by {', '.join(of)}, differentiated again by {', '.join(names)},",
+                    f"the second derivative by {', '.join(of)}, then {', '.join(names)},",
                     SECOND,
                     lambda names=names, of=of: self._twice(names, of),
                     lambda _, second, names=names, of=of: _summed(second, of, names),

@@ -1,4 +1,4 @@
-"""The page at the top of a module whose axes are split over ranks."""
+"""The docstring of a module whose axes are split over ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codegen.sharding.counting import told as collectives
 from codegen.sharding.proofs import relied_on
 from codegen.targets.torch.documentation import WIDTH, formula_lines, item, part, safe
 
-BESIDE = "; while one travels, what does not wait for it is computed"
+BESIDE = "; communication overlaps with computation that does not depend on it"
 
 
 def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
@@ -21,9 +21,9 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
     gradients = (line for words in _gradients(sharded) for line in item(words))
     at_the_edges = (line for words in _edges(program) for line in item(words))
     split = (
-        f"A tensor along {axes} is this rank's part, in rank order; parts may differ in length, and"
-        f" be empty. What lacks {axes} is the same on all ranks, to the last bit. Labels count over"
-        " all parts."
+        f"A tensor with the axis {axes} holds this rank's part, in rank order; parts may differ in"
+        f" length and may be empty. A tensor without {axes} must be bitwise identical on all ranks."
+        " Labels are global indices."
     )
     form = ["The closed form:", "", *formula_lines(program.formulas)]
     proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
@@ -32,35 +32,34 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
         *part(wrap(split, WIDTH)),
         *part(form),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
-        *part(["Proved of parts, for any number of ranks and any lengths:", "", *proofs]),
-        *part(["The ranks tell each other:", "", *told]),
+        *part(["Proved for any number of ranks and any lengths of their parts:", "", *proofs]),
+        *part(["Communication:", "", *told]),
         *part(["Gradients:", "", *gradients]),
-        *part(["At the edges:", "", *at_the_edges]),
+        *part(["Edge cases:", "", *at_the_edges]),
     )
 
 
 def chunked_documentation(sharded: Sharded) -> tuple[str, ...]:
-    """The same of a module that computes in chunks."""
+    """The same for a module that computes in chunks."""
     program, (axis,) = sharded.program, sharded.groups.axes
     words = (
-        f"It is computed in chunks of {axis}: what lies along {axis} and is no argument and no "
-        "gradient is held for one chunk alone. A chunk is computed again where something of all "
-        "chunks is needed, and for the gradients."
+        f"Computed in chunks of {axis}: an intermediate along {axis} exists for one chunk at a "
+        "time. A chunk is recomputed if a value of all chunks is needed, and in the backward."
     )
     proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
     edges = (
-        "ValueError where chunk is no whole number above 0.",
-        "NotImplementedError where a gradient is differentiated again (create_graph=True).",
-        "float16 and bfloat16 are computed in float32, and rounded once at the end.",
-        f"All else is as in {program.name.split('_chunk_')[0]}.",
+        "ValueError unless chunk is a positive int.",
+        "NotImplementedError on double backward (create_graph=True).",
+        "float16 and bfloat16 are computed in float32 and rounded once at the end.",
+        f"Otherwise as {program.name.split('_chunk_')[0]}.",
     )
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(words, WIDTH)),
         *part(["The closed form:", "", *formula_lines(program.formulas)]),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
-        *part(["Proved of chunks, of any number and any lengths:", "", *proofs]),
-        *part(["At the edges:", "", *(line for words in edges for line in item(words))]),
+        *part(["Proved for any number of chunks of any lengths:", "", *proofs]),
+        *part(["Edge cases:", "", *(line for words in edges for line in item(words))]),
     )
 
 
@@ -71,7 +70,7 @@ def _indented(words: str) -> list[str]:
 def _told(sharded: Sharded) -> Iterator[str]:
     pairs = [("", sharded)]
     if sharded.plain is not None:
-        pairs.append((", where nothing optional is passed", sharded.plain))
+        pairs.append((", with no optional argument", sharded.plain))
     for words, pair in pairs:
         for kind in ("forward", "backward"):
             found = collectives(pair.exchanges[kind], kind == "backward")
@@ -80,10 +79,10 @@ def _told(sharded: Sharded) -> Iterator[str]:
             beside = any(exchange.handle for exchange in pair.exchanges[kind])
             yield f"{kind}{words}: {shown}{BESIDE if beside else ''}."
     yield (
-        "these are entries, of 8 bytes in float64 and of 4 in all else. The length of each part "
-        "travels with the first collective of the forward, and what shows that the ranks agree: it "
-        "is a packet of 256 KiB / ranks + 40 bytes from each rank, which goes before what is too "
-        "large for it."
+        "counts are entries: 8 bytes each in float64, otherwise 4. The first collective of the "
+        "forward also carries the length of each part and a check that the ranks agree. It is a "
+        "packet of 256 KiB / ranks + 40 bytes per rank; larger data follows in a collective of its "
+        "own."
     )
 
 
@@ -93,25 +92,25 @@ def _gradients(sharded: Sharded) -> Iterator[str]:
     complete = [f"d{p.name}" for p in inputs if not any(sharded.groups.split(p.layout))]
     if local:
         yield (
-            f"{', '.join(local)}: of this rank's part, and of all that the ranks compute together. "
-            "What is behind it on every rank has to be summed over the ranks; an average, such as "
-            "that of DistributedDataParallel, asks for as many times the loss."
+            f"{', '.join(local)}: for this rank's part, of the loss over all ranks. Gradients of "
+            "replicated parameters upstream must be summed over the ranks; where they are averaged "
+            "instead, as by DistributedDataParallel, multiply the loss by the number of ranks."
         )
     if complete:
         yield (
-            f"{', '.join(complete)}: complete, the same on every rank: nothing is left to add up, "
-            "and an average, such as that of DistributedDataParallel, leaves it as it is."
+            f"{', '.join(complete)}: complete and identical on every rank. Do not sum over the "
+            "ranks; averaging, as by DistributedDataParallel, changes nothing."
         )
 
 
 def _edges(program: Program) -> Iterator[str]:
     yield (
-        "Where a rank raises, all raise, with its message; ValueError where what has to be the same"
-        " differs: sizes, numbers, entries, what is passed, and whether a gradient is wanted. A"
-        " group of which a process has died gives torch's error."
+        "If one rank raises, all raise with its message. ValueError if the ranks differ in sizes,"
+        " numbers, replicated entries, which arguments are passed, or whether a gradient is needed."
+        " If a process of the group has died, torch's own error."
     )
-    yield "NotImplementedError where a gradient is differentiated again (create_graph=True)."
-    yield "All functions but the first record nothing for autograd."
-    yield "Under torch.compile all parts have one length: RuntimeError, when it runs, where not."
-    yield ("float16 and bfloat16 are computed and told in float32, and rounded once at the end.")
-    yield f"All else is as in {program.name.split('_shard_')[0]}."
+    yield "NotImplementedError on double backward (create_graph=True)."
+    yield "Only the first function is recorded by autograd."
+    yield "Under torch.compile all parts must have one length; if not, RuntimeError at run time."
+    yield "float16 and bfloat16 are computed and sent as float32 and rounded once at the end."
+    yield f"Otherwise as {program.name.split('_shard_')[0]}."

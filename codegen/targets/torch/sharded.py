@@ -134,8 +134,8 @@ class ShardedPage(Asking):
             place = self.length_of(function, axis)
             if not place:
                 raise QuestionError(
-                    f"{function.name} does not see how long a part along {axis} is: nothing that"
-                    " it is given lies along it",
+                    f"{function.name} cannot know the length of its part of {axis}: none of its"
+                    " arguments has that axis",
                     "split another axis",
                 )
             like = next(p.name for p in function.parameters if self.always_there(p))

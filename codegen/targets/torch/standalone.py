@@ -7,7 +7,7 @@ import re
 import tokenize
 from io import StringIO
 
-HOLDS = "What holds for all functions:"  # and is said in the runtime
+HOLDS = "Common to all functions:"  # in the docstring of the runtime
 IMPORTS = (ast.Import, ast.ImportFrom)
 
 
@@ -22,14 +22,14 @@ def standalone(module: str, runtime: str) -> str:
     said = "\n".join(f"# {line}".rstrip() for line in (HOLDS + said).strip().splitlines())
     body, needed = _parts(module)
     needed = [line for line in needed if line != "from . import _runtime"]
-    head = _head(module).replace(": _runtime.py.", ": the comment below.")
+    head = _head(module).replace("see _runtime.py.", "see the comment below.")
     body = re.sub(r"\b_runtime\.(\w+)", lambda m: _name(m[1], names), body)
     imports = "\n".join(_sorted({*imported, *needed}))
     first, _, rest = body.partition("\n")  # where the module says its name
     parts = [
         f"{head}\nfrom __future__ import annotations\n\n{imports}\n",
-        f"# How arguments are looked at, and how torch is met.\n#\n{said}\n\n{own.strip()}\n\n",
-        "# The module's own lines.\n",
+        f"# Argument checks, and registration with autograd.\n#\n{said}\n\n{own.strip()}\n\n",
+        "# The module itself.\n",
         f"{first}\n{rest}",
     ]
     return "\n".join(parts)

@@ -46,7 +46,7 @@ def confirm(chain: Chain, point: Point, of: Tensor, index: Index, expected: Expr
     if not own.is_comparable or abs(own - ours) > AGREES * (1 + abs(ours)):
         raise Contradiction(
             f"{chain.definition.name}: d{of.name}{list(index)} at {dict(point.sizes)} is "
-            f"{expected} by the chain and {derivative} by SymPy; please report this"
+            f"{expected} by the chain rule and {derivative} by SymPy; please report this"
         )
     return True
 

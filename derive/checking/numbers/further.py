@@ -83,7 +83,7 @@ SAME, DIFFERENT = "the same", "different"
 
 def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[str, int]:
     """`SAME`, `DIFFERENT`, or why that is not known; and how many operations it took."""
-    why, spent = "the gradient has no number there", 0
+    why, spent = "the gradient is undefined there", 0
     for attempt in range(2 * len(RANGES)):
         kind = (seed + attempt) % len(RANGES)
         point = generic_point(
@@ -102,7 +102,7 @@ def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[s
         if not found.is_defined:
             continue
         if found.undefined:
-            why = "the formula has no number there"
+            why = "the formula is undefined there"
             continue
         if not found.different:
             return SAME, spent
@@ -110,7 +110,7 @@ def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[s
     return why, spent
 
 
-INVISIBLE = "they are equal to fifty digits, and not shown to be equal"
+INVISIBLE = "they agree to fifty digits but were not shown to be equal"
 
 
 def _further(question: Question) -> Iterator[Sizes]:

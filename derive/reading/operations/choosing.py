@@ -39,7 +39,7 @@ def related(relation: Callable, a: Expr, b: Expr) -> Boolean:
         cases.append(And(before, holds, related(relation, *sides)))
         before = And(before, Not(holds))
         if _comparisons(Or(*cases)) > MOST_COMPARISONS:
-            raise Refusal("too many choices inside of choices", "check it in parts")
+            raise Refusal("choices are nested too deeply", "check it in smaller parts")
     return Or(*cases)
 
 
@@ -52,7 +52,7 @@ def _first_choice(e: Expr) -> Piecewise | None:
 
 
 def _with_part(e: Expr, choice: Piecewise, part: Expr) -> Expr:
-    """``e`` with ``part`` in the place of ``choice``, outside of its array nodes, where the same
+    """``e`` with ``part`` instead of ``choice``, outside of its array nodes, where the same
     symbols may be bound.
     """
     if e == choice:
@@ -66,7 +66,7 @@ def chosen(*choices) -> Expr:
     """A `Piecewise` of (value, condition), of a bounded number of choices in all."""
     count = sum(value.count(Piecewise) for value, _ in choices if isinstance(value, Expr))
     if count > MOST_CHOICES or sum(_comparisons(c) for _, c in choices) > MOST_COMPARISONS:
-        raise Refusal("too many choices inside of choices", "check it in parts")
+        raise Refusal("choices are nested too deeply", "check it in smaller parts")
     try:
         return _of_indicators(Piecewise(*choices))
     except RecursionError:

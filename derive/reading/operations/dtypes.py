@@ -31,21 +31,23 @@ def asked(dtype, default: str, device=None) -> str:
     """The dtype that an argument names, else ``default``."""
     for argument, kinds in ((dtype, Dtype), (device, (Dtype, str))):  # a device may be a word
         if argument is not None and not isinstance(argument, kinds):
-            raise Refusal("this is no dtype", "write dtype=torch.float32")
+            raise Refusal("this is not a dtype", "write dtype=torch.float32")
     return default if dtype is None or dtype.dtype is None else dtype.dtype
 
 
 def floats(x: Value, what: str) -> Value:
     """``x``, if it holds floats: torch has no ``what`` of anything else."""
     if x.dtype != FLOAT:
-        raise Refusal(f"torch has no {what} of {WORDS[x.dtype]}", AS_FLOATS)
+        raise Refusal(f"torch does not support {what} of {WORDS[x.dtype]}", AS_FLOATS)
     return x
 
 
 def numbers(x: Value, what: str) -> Value:
     """``x``, if it holds no bools."""
     if x.kind == MASK and not x.by_name:
-        raise Refusal(f"torch has no {what} of bools", "make them numbers: (x > 0).float()")
+        raise Refusal(
+            f"torch does not support {what} of bools", "make them numbers: (x > 0).float()"
+        )
     return x
 
 
@@ -53,7 +55,7 @@ def of_one_dtype(a: Value, b: Value, what: str) -> None:
     """Raises `Refusal` unless both hold the same: torch does not promote here."""
     if a.dtype != b.dtype:
         raise Refusal(
-            f"{what} of {WORDS[a.dtype]} and {WORDS[b.dtype]}: torch refuses it",
+            f"{what} of {WORDS[a.dtype]} and {WORDS[b.dtype]}: torch raises an error",
             "make both floats: .float()",
         )
 
@@ -63,7 +65,7 @@ def in_place(into: Value, result: Value) -> Value:
     if DTYPES.index(result.dtype) > DTYPES.index(into.dtype):
         raise Refusal(
             f"the result is {WORDS[result.dtype]}, and the tensor that it is written into holds "
-            f"{WORDS[into.dtype]}: torch refuses it",
+            f"{WORDS[into.dtype]}: torch raises an error",
             AS_FLOATS,
         )
     return result
@@ -86,7 +88,7 @@ def _truth(space: Space, x: Value) -> Value:
     """1 where an entry is not 0."""
     e = chosen((1, related(Ne, x.expression, Integer(0))), (0, True))
     if x.expression.is_number and e != x.expression:
-        space.remark(f"torch makes True of {x.expression}, since it is held in bools here")
+        space.remark(f"torch makes True of {x.expression}, because it is a bool tensor here")
     return space.made(e, x.dims, x.extent.inside())
 
 
@@ -95,7 +97,7 @@ def _cut(space: Space, x: Value) -> Value:
     if not is_constant(e) or not e.is_number:
         raise Refusal("torch cuts off the fractions of floats that become integers", AS_FLOATS)
     whole = Integer(int(e))
-    space.remark(f"torch cuts {e} to {whole}, since it is held in integers here; {AS_FLOATS}")
+    space.remark(f"torch cuts {e} to {whole}, because it is an integer tensor here; {AS_FLOATS}")
     return space.made(whole, x.dims, x.extent, kind=x.kind)
 
 
@@ -107,7 +109,7 @@ def source_of(space: Space, into: Value, x: Value) -> Value:
         return converted(space, x, into.dtype)
     if x.dtype != into.dtype:
         raise Refusal(
-            f"{WORDS[x.dtype]} are written at an index of {WORDS[into.dtype]}: torch refuses it",
+            f"{WORDS[x.dtype]} are written into {WORDS[into.dtype]}: torch raises an error",
             "make both floats: .float()",
         )
     return x

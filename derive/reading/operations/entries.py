@@ -48,7 +48,7 @@ class Operation:
         try:
             bound = signature.bind(space, *arguments, **keywords)
         except TypeError as error:
-            raise Refusal(f"{name}: {error}", f"it is read as {_usage(name, signature)}") from None
+            raise Refusal(f"{name}: {error}", f"supported is {_usage(name, signature)}") from None
         for parameter, value in bound.arguments.items():
             wanted = signature.parameters[parameter].annotation
             if wanted == "Value | None" and value is None:
@@ -56,7 +56,7 @@ class Operation:
             if wanted in ("Value", "Value | None") and not isinstance(value, Value):
                 raise Refusal(
                     f"{name}: {parameter} is {described(value)}, not a tensor or a number",
-                    f"it is read as {_usage(name, signature)}",
+                    f"supported is {_usage(name, signature)}",
                 )
         return self.compute(*bound.args, **bound.kwargs)
 
@@ -126,14 +126,14 @@ def positions(space: Space, x: Value, dim) -> list[int]:
         return list(range(len(x.dims)))
     places = [position(space, x, one) for one in (dim if isinstance(dim, tuple) else (dim,))]
     if len(set(places)) != len(places):
-        raise Refusal("the same dimension is named twice", "name each dimension once")
+        raise Refusal("the same dimension is given twice", "name each dimension once")
     return places
 
 
 def tensor(x: Value, what: str = "this") -> Value:
     """``x``, if it can be calculated with and has torch's methods."""
     if x.kind not in (TENSOR, MASK):
-        words = {NUMBER: "a number of Python's", "index": "an index", "count": "a range"}
+        words = {NUMBER: "a Python number", "index": "an index", "count": "a range"}
         raise Refusal(f"{what} is {words[x.kind]}, not a tensor", "write the operation on a tensor")
     return x
 

@@ -127,7 +127,7 @@ def applied(space: Space, name: str, x: Value) -> Value:
     build = AS_WRITTEN.get(name) if space.as_written else None
     result = pointwise(space, build or FUNCTIONS[name], [x], extent, _dtype_of(name, x))
     if result.expression.has(I):
-        raise Refusal(f"{name} of a negative number", "it is no real number")
+        raise Refusal(f"{name} of a negative number", "the result is not real")
     return result
 
 
@@ -176,13 +176,13 @@ def power(space: Space, base: Value, exponent: Value) -> Value:
     if e.is_Rational and (abs(e) > LARGEST_EXPONENT or e.q > LARGEST_DENOMINATOR):
         raise Refusal(f"the exponent {e} is too large", f"at most {LARGEST_EXPONENT} is read")
     if base.expression == 0 and e.is_nonnegative is not True:
-        raise Refusal("a power of 0 that is no number", "it divides by 0")
+        raise Refusal("a power of 0 that is undefined", "it divides by 0")
     whole = e.is_Integer and e.is_nonnegative
     extent = base.extent ** int(e) if whole else _scaled(base.extent, e) + exponent.extent
     build = literal.raised if space.as_written else Pow
     result = pointwise(space, build, [base, exponent], extent, _dtype_of_power(base, exponent))
     if result.expression.has(I):
-        raise Refusal("a root of a negative number", "it is no real number")
+        raise Refusal("a root of a negative number", "the result is not real")
     return result
 
 
@@ -202,7 +202,7 @@ def _scaled(extent: Extent, e: Expr) -> Extent:
 
 def divided(space: Space, above: Value, below: Value) -> Value:
     if below.expression == 0:
-        raise Refusal("this divides by 0", "mend the divisor")
+        raise Refusal("this divides by 0", "fix the divisor")
     extent = product_of([above.extent, below.extent.inside()])
     build = literal.divided if space.as_written else truediv
     return pointwise(space, build, [above, below], extent, FLOAT)
@@ -223,7 +223,7 @@ def _times(space: Space, x: Value, alpha: Value | None, beside: Value) -> Value:
     if alpha is None:
         return x
     if alpha.dtype == FLOAT and promoted([x, beside]) != FLOAT:
-        raise Refusal("alpha is no integer, and what it multiplies is: torch refuses it", AS_FLOATS)
+        raise Refusal("alpha is not an integer but its tensor is: torch raises an error", AS_FLOATS)
     return multiplied(space, x, alpha)
 
 

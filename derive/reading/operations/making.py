@@ -44,7 +44,7 @@ def _requires_grad(space: Space, input: Value):
 def _as_dtype(space: Space, x: Value, dtype: str) -> Value:
     """``x.to(dtype)``: the same tensor, where it is of that dtype already."""
     if x.kind == INDEX and dtype != INT:
-        raise Refusal("torch takes integers alone for an index", "leave this out")
+        raise Refusal("an index must be an integer tensor", "leave this out")
     if x.dtype == FLOAT and dtype == INT:
         raise Refusal("this cuts off the fraction of every entry", "leave it out")
     same = x.dtype == dtype
@@ -71,7 +71,7 @@ def _to(space: Space, input: Value, other=None, dtype=None):
     if not all(isinstance(o, (Dtype, Value, type(None))) for o in (other, dtype)) or (
         other is None and dtype is None
     ):
-        raise Refusal("to what is not said", "write .to(torch.float32)")
+        raise Refusal("the target dtype is missing", "write .to(torch.float32)")
     default = input.dtype if other is None else other.dtype or input.dtype
     return _as_dtype(space, input, asked(dtype, default))
 

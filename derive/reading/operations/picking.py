@@ -41,7 +41,7 @@ def hot(index: Expr, axis: Axis) -> Expr:
 
 def indices(x: Value, what: str = "this") -> Value:
     if x.kind != INDEX:
-        raise Refusal(f"{what} is no index", "an index is a label, or an arg max")
+        raise Refusal(f"{what} is not an index", "an index is a label, or an arg max")
     return x
 
 
@@ -81,7 +81,7 @@ def kept_of(space: Space, index: Value) -> Expr:
     """1 where a label counts, else 0."""
     label, ignoring = index.expression, space.definition.ignoring
     if not (isinstance(label, Tensor) and label.role == "label"):
-        raise Refusal("this index is no label", "write Kept(labels), or labels != ignore_index")
+        raise Refusal("this index is not a label", "write Kept(labels), or labels != ignore_index")
     return with_ignored(Kept(label), {i.kept.name: i.kept for i in ignoring})
 
 
@@ -111,9 +111,9 @@ def _indexed(x: Value, index: Sequence[Value]):
             (axis,) = (axis for axis in i.dims if axis is not None)
             own[place] = at[i.dims.index(axis)]
         elif i.kind != INDEX:
-            raise Refusal("this is no index", "index with range(n), torch.arange(n) or a label")
+            raise Refusal("this is not an index", "index with range(n), torch.arange(n) or a label")
     if len(set(own)) != len(own):
-        raise Refusal("two dimensions are walked along together", "diagonals are not read")
+        raise Refusal("two dimensions share one index", "diagonals are not supported")
     return own, labels
 
 
@@ -157,14 +157,18 @@ def written(
     kept = [("at", place) for place in range(rank)] + own[len(index) :]
     if len(value.dims) > len(kept):
         raise Mismatch(
-            f"the shape {value.shape} does not fit what is picked", "what is written is broadcast"
+            f"the shape {value.shape} does not match the selected entries",
+            "the value must broadcast to it",
         )
     value_labels = kept[len(kept) - len(value.dims) :]
     operands = [(x, own), *zip(index, labels, strict=True), (value, value_labels)]
     (e, *at, new), chosen = matched(space, operands)
     for label, axis in zip(own, x.dims, strict=True):
         if axis is None and chosen[label] is not None:
-            raise Mismatch(f"shape {x.shape} has no place for {value.shape}", "the left side stays")
+            raise Mismatch(
+                f"{value.shape} cannot be written into shape {x.shape}",
+                "the shape of the left side is fixed",
+            )
     places = [place for place, i in enumerate(index) if i.kind == INDEX]
     where = Mul(*(hot(at[place], _axis(chosen[own[place]], x)) for place in places))
     loose = [chosen[label] for label in kept if label not in own and chosen[label] is not None]
@@ -196,11 +200,12 @@ def _beside(space: Space, x: Value, dim, index: Value) -> tuple[int, list, list]
     place = position(space, x, dim)
     if len(index.dims) != len(x.dims):
         raise Mismatch(
-            f"the index is {index.shape} beside {x.shape}", "it needs as many dimensions: [:, None]"
+            f"the index is {index.shape} beside {x.shape}",
+            "it needs the same number of dimensions: [:, None]",
         )
     for i, (a, b) in enumerate(zip(x.dims, index.dims, strict=True)):
         if i != place and space.size(a) != space.size(b):
-            raise Mismatch(f"the index is {index.shape} beside {x.shape}", "the shapes must agree")
+            raise Mismatch(f"the index is {index.shape} beside {x.shape}", "the shapes must match")
     labels = list(range(len(x.dims)))
     own, at = labels.copy(), labels.copy()
     own[place], at[place] = "own", "at"
@@ -235,10 +240,10 @@ def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: boo
         raise _written_once(lost, "write scatter_add")
     if value.kind != NUMBER and len(value.dims) != len(index.dims):
         problem = f"scatter of the shape {value.shape} by an index of {index.shape}"
-        raise Mismatch(problem, "it takes a number, or a tensor of as many dimensions")
+        raise Mismatch(problem, "it takes a number, or a tensor with as many dimensions")
     value = source_of(space, x, value)
     if value.dims and [space.size(a) for a in value.dims] != [space.size(a) for a in index.dims]:
-        raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must agree")
+        raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must match")
     operands = [(x, own), (index, at), (value, at if value.dims else [])]
     (e, i, new), chosen = matched(space, operands)
     where = hot(i, _axis(chosen["own"], x))
@@ -251,7 +256,7 @@ def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: boo
 @entry(picking, "index_select")
 def _index_select(space: Space, input: Value, dim: Value, index: Value):
     if position(space, input, dim) != 0:
-        raise Refusal("index_select is read along the first dimension", "write x[index]")
+        raise Refusal("index_select is supported only along the first dimension", "write x[index]")
     return picked(space, input, [indices(index, "the index")])
 
 
@@ -264,14 +269,17 @@ def _embedding(space: Space, input: Value, weight: Value):
 def _index_add(space: Space, input: Value, dim: Value, index: Value, source: Value, alpha=None):
     if position(space, input, dim) != 0 or len(indices(index, "the index").dims) != 1:
         raise Refusal(
-            "index_add is read along the first dimension, for an index of one",
+            "index_add is supported only along the first dimension, with a 1-D index",
             "write index_put_((index,), values, accumulate=True)",
         )
     of_one_dtype(input, source, "index_add")
     if alpha is not None:
         source = multiplied(space, source, converted(space, alpha, source.dtype))
     if len(source.dims) != len(input.dims):
-        raise Mismatch(f"the source is {source.shape} for {input.shape}", "the ranks must agree")
+        raise Mismatch(
+            f"the source is {source.shape} for {input.shape}",
+            "the numbers of dimensions must match",
+        )
     return written(space, input, [index], source, True, repeats=True)
 
 

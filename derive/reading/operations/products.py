@@ -53,9 +53,9 @@ def _no_product(space: Space, a: Value, b: Value) -> Mismatch:
     remedy = "the last dimension of the left side meets the one before the last of the right side"
     if len(a.dims) == len(b.dims) == 2:
         if sizes[0][0] == sizes[1][0]:
-            remedy = "the left side is to be transposed: .T"
+            remedy = "the left side must be transposed: .T"
         elif sizes[0][1] == sizes[1][1]:
-            remedy = "the right side is to be transposed: .T"
+            remedy = "the right side must be transposed: .T"
     return Mismatch(problem, remedy)
 
 
@@ -101,7 +101,9 @@ def _einsum(space: Space, equation: str, *operands):
     labels = left.split(",")
     letters = "".join(labels)
     if not letters.isalpha() or not (kept.isalpha() or not kept) or len(letters) > MOST_LETTERS:
-        raise Refusal("einsum is read with letters alone", "write torch.einsum('nk,kh->nh', x, w)")
+        raise Refusal(
+            "einsum is supported with letters only", "write torch.einsum('nk,kh->nh', x, w)"
+        )
     if not arrow:
         kept = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], tuple) else operands
@@ -111,7 +113,9 @@ def _einsum(space: Space, equation: str, *operands):
         shapes = ", ".join(x.shape for x in tensors)
         raise Mismatch(f"einsum: {left} does not fit the shapes {shapes}", "a letter per dimension")
     if any(len(set(own)) != len(own) for own in (*labels, kept)) or not set(kept) <= set(letters):
-        raise Refusal("einsum: a letter twice, or a new one behind ->", "diagonals are not read")
+        raise Refusal(
+            "einsum: a letter twice, or a new one behind ->", "diagonals are not supported"
+        )
     dtype = promoted(tensors)
     if len(tensors) > 1 and set(letters) - set(kept):
         _check_dtypes(tensors, "an einsum that sums")

@@ -81,7 +81,7 @@ def _std(space: Space, input: Value, dim=None, unbiased=None, keepdim=False, *, 
 @entry(reductions, "norm")
 def _norm(space: Space, input: Value, p=None, dim=None, keepdim=False):
     if p is not None and not (isinstance(p, Value) and p.expression == 2):
-        raise Refusal("only the Euclidean norm is read", "write the sum out")
+        raise Refusal("only the Euclidean norm is supported", "write the sum out")
     squares = applied(space, "square", floats(input, "norm"))
     return applied(space, "sqrt", _sum(space, squares, dim, keepdim))
 
@@ -98,7 +98,9 @@ def _smallest_of(e: Expr, axes) -> Expr:
 
 def _index_of(e: Expr, axes) -> Expr:
     if len(axes) != 1 or axes[0] not in axes_of(e):
-        raise Refusal("an arg max along one dimension is read", "name the dimension: .argmax(1)")
+        raise Refusal(
+            "only an arg max along one dimension is supported", "name the dimension: .argmax(1)"
+        )
     return ArgMax.over(e, axes)
 
 
@@ -155,7 +157,7 @@ def _along(space: Space, input: Value, dim, dtype, build: Callable) -> Value:
     """Of the same shape as ``input``, with what is summed along ``dim`` inside."""
     input = floats(_as_asked(space, input, dtype), "softmax")
     if dim is None:
-        raise Refusal("it is not said along which dimension", "name it: F.softmax(x, 1)")
+        raise Refusal("the dimension is missing", "name it: F.softmax(x, 1)")
     inside = input.extent.inside()
     result = reduced(space, input, dim, True, build, inside * inside.inside())
     return Value(result.expression, input.dims, extent=result.extent)

@@ -1,4 +1,4 @@
-"""Torch's operations that count the entries anew: dimensions joined and taken apart."""
+"""Torch's operations that count the entries again: dimensions joined and taken apart."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def _no_view(
         return Mul(*sizes).xreplace(flat)
 
     if None not in wanted and entries(wanted) != entries(map(space.size, x.dims)):
-        problem = f"{what}: the shapes {x.shape} and ({shape}) have not the same number of entries"
-        return Mismatch(problem, "every entry needs a place")
+        problem = f"{what}: the shapes {x.shape} and ({shape}) have different numbers of entries"
+        return Mismatch(problem, "the number of entries must stay the same")
     return Refusal(
-        f"{what}: {x.shape} as ({shape}) is not read",
+        f"{what}: {x.shape} as ({shape}) is not supported",
         "axes are joined as the mathematics joins them; a view does not transpose: .T does",
     )
 

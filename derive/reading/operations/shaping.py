@@ -19,7 +19,7 @@ REST = -1  # the size that follows from the others
 
 
 def relaid(x: Value, dims: Iterable[Axis | None]) -> Value:
-    """The same entries with other dimensions; torch knows no names."""
+    """The same entries with other dimensions; torch has no names."""
     return replace(x, dims=tuple(dims), by_name=False)
 
 
@@ -177,6 +177,6 @@ def _repeat(space: Space, input: Value, *repeats):
     dims: list[Axis | None] = []
     for axis, size in zip(own, times, strict=True):
         if axis is not None and size.expression != 1:
-            raise Refusal("repeat is read along dimensions of size 1", "write expand")
+            raise Refusal("repeat is supported only along dimensions of size 1", "write expand")
         dims.append(axis if axis is not None else axis_of_size(space, size, input.axes))
     return expanded(space, input, dims, "repeat")

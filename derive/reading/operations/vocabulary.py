@@ -105,7 +105,7 @@ def _counted(space: Space, end) -> Any:
 
 def _as_tuple(space: Space, items) -> tuple:
     if not isinstance(items, tuple):
-        raise Refusal("this is no tuple that is read", "write the numbers out: (0, 1)")
+        raise Refusal("this is not a supported tuple", "write the numbers out: (0, 1)")
     return items
 
 
@@ -124,7 +124,7 @@ def _float(space: Space, x) -> Value:
 def tensor_or_number(x, usage: str) -> Value:
     if isinstance(x, Value):
         return x
-    raise Refusal("this is no tensor and no number", f"write {usage}")
+    raise Refusal("this is neither a tensor nor a number", f"write {usage}")
 
 
 BUILTINS = {
@@ -142,9 +142,7 @@ def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
     found = numpys.get(name) if module == NUMPY else None
     found = found or OPERATIONS.get(name)
     if found is None or form not in found.forms:
-        raise Refusal(
-            f"{printable(name)} is not a function that is read", allowed(name, form), node
-        )
+        raise Refusal(f"{printable(name)} is not a supported function", allowed(name, form), node)
     return found
 
 
@@ -157,4 +155,4 @@ def allowed(name: str, form: str) -> str:
 def meant(name: str, known: list[str]) -> str:
     """The word that is likely meant; else all that are read."""
     close = difflib.get_close_matches(name[:SHOWN_NAME], known, n=1, cutoff=SIMILAR)
-    return f"did you mean {close[0]}?" if close else f"these are read: {', '.join(known)}"
+    return f"did you mean {close[0]}?" if close else f"supported: {', '.join(known)}"
