@@ -24,6 +24,7 @@ from derive.language.distributions import NONE, distribution_of, installed_into
 from derive.notation.library import MATH
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
+FACE = Path(derive.__file__).parents[1] / "gradform"  # which only hands out what those have
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 MADE_BY = ("sympy", "torch", "numpy", "jinja2")
 
@@ -78,7 +79,7 @@ def _is_mathematics(file: Path, first: Path) -> bool:
     """
     if file.is_relative_to(MATH):
         return True
-    others = any(map(file.is_relative_to, MACHINERY)) or _is_pythons(file)
+    others = any(map(file.is_relative_to, (FACE, *MACHINERY))) or _is_pythons(file)
     return not others and not _package(file, first)
 
 
@@ -91,7 +92,7 @@ def _package(file: Path, first: Path) -> str:
     """The installed package that a file is of, with its version, or ''; gradform itself is none,
     nor is that which holds ``first``.
     """
-    if any(map(file.is_relative_to, (MATH, *MACHINERY))):
+    if any(map(file.is_relative_to, (MATH, FACE, *MACHINERY))):
         return NONE
     package = distribution_of(file)
     return package if package != distribution_of(first) else NONE

@@ -16,15 +16,18 @@ from derive.presentation.document import Lines
 from derive.proving.proved import Proved
 from derive.running.writing import current
 
-# The modules that come with gradform; none is written before it was compared.
-SHIPPED = Path(codegen.driver.__file__).parents[1] / "generated"
+# The modules that come with gradform, in a wheel inside its package, in a checkout beside it; none
+# is written before it was compared.
+PACKAGE = Path(codegen.driver.__file__).parents[1] / "gradform"
+INSIDE, BESIDE = PACKAGE / "generated", PACKAGE.with_name("generated")
+SHIPPED = INSIDE if INSIDE.is_dir() else BESIDE
 
 
 def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
     """What the statements of the closed form became.
 
     The text is compared with autograd unless one with the very same backward has been: it is then
-    in the cache, or it is what ``generated/`` holds. Torch is imported for the comparison alone.
+    in the cache, or it is what the gallery holds. Torch is imported for the comparison alone.
     """
     try:
         program, text = written(forward, proved, Beside())

@@ -20,7 +20,7 @@ class Gallery:
     """Finds ``gradform.generated`` and the modules in it, as a finder of ``sys.meta_path``."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
-        if name == NAME:
+        if name == NAME and FILE.is_file():
             if _is_the_gallery(find_spec(BESIDE)):
                 return spec_from_loader(name, self)
             return spec_from_file_location(name, FILE)

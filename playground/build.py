@@ -34,9 +34,10 @@ PYODIDE = {
     "python_stdlib.zip": "python_stdlib.zip",
 }
 # Of the library, what nothing here imports.
-LEFT_OUT = ("generated", "sympy/physics", "sympy/parsing/autolev")
+LEFT_OUT = ("sympy/physics", "sympy/parsing/autolev")
 FETCHING = "its packages come from the registries of npm and Python, which must be within reach"
-SOURCES = ("derive", "codegen", "playground")
+PACKAGES = ("derive", "codegen", "gradform")
+SOURCES = (*PACKAGES, "playground")
 
 
 def main() -> int:
@@ -96,9 +97,9 @@ def _wheels(folder: Path) -> list[Path]:
 
 def _tracked(copy: Path) -> str:
     """A copy of what gradform's wheel is made of: building leaves files beside its sources."""
-    for name in ("derive", "codegen"):
+    for name in PACKAGES:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)
     return str(copy)
 

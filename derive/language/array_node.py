@@ -18,7 +18,7 @@ class ArrayNode(Expr):
     is_commutative = True
     unnamed_axis = 'axes are named, not numbered: N = Axis("N")'  # what to write instead of one
 
-    def __new__(cls, operand, *axes, **numbered):
+    def __new__(cls, operand: Expr | float, *axes: Axis, **numbered: object) -> Expr:
         if numbered:
             raise NotationError(
                 f"{cls.__name__} has no {next(iter(numbered))}=",
@@ -31,7 +31,7 @@ class ArrayNode(Expr):
         return cls.over(operand, axes)
 
     @classmethod
-    def over(cls, operand, axes: Iterable[Axis]) -> Expr:
+    def over(cls, operand: Expr, axes: Iterable[Axis]) -> Expr:
         """The node itself, in canonical order of its axes and unchecked: for the machinery, not
         for users.
         """
@@ -44,7 +44,7 @@ class ArrayNode(Expr):
     def _eval_is_real(self):  # not ``is_real = True``, which no kind of node could take back
         return True
 
-    def has(self, *patterns) -> bool:
+    def has(self, *patterns: object) -> bool:
         """As SymPy's, but a choice inside is none outside: its condition varies along what the
         node binds. ``piecewise_fold``, which asks for nothing else, would move it out.
         """

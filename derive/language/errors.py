@@ -18,7 +18,7 @@ LONGEST, SHORTENED = 60, 40  # characters of a value in a message: so it stays o
 
 OURS = Path(__file__).parents[1]
 MATH = OURS / "math"  # the forwards of the project
-INTERNAL = (OURS, OURS.with_name("codegen"))
+INTERNAL = (OURS, OURS.with_name("codegen"), OURS.with_name("gradform"))
 
 
 @dataclass(frozen=True)

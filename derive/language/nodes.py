@@ -125,7 +125,7 @@ class Position(ArrayNode):
     is_integer = True
     is_nonnegative = True
 
-    def __new__(cls, *axes):
+    def __new__(cls, *axes: Axis) -> Expr:
         if len(axes) == 2 and isinstance(axes[1], Along):  # SymPy rebuilds a node from its args
             return cls.over(axes[0], axes[1].axes)
         if len(axes) != 1 or not isinstance(axes[0], Axis):
@@ -161,7 +161,7 @@ class Broadcast(ArrayNode):
         return self.operand.is_positive
 
 
-def Rename(e, old: Axis, new: Axis) -> Expr:
+def Rename(e: Expr, old: Axis, new: Axis) -> Expr:
     """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
     attention.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sympy import Expr
 
@@ -24,7 +24,7 @@ class Reshaping(ArrayNode):
     """
 
     @classmethod
-    def over(cls, operand, axes: Iterable[Axis], into: Iterable[Axis]) -> Expr:
+    def over(cls, operand: Expr, axes: Iterable[Axis], into: Iterable[Axis]) -> Expr:
         if not axes_of(operand) & frozenset(axes):
             return operand  # the same everywhere, however it is counted
         return Expr.__new__(cls, operand, Along(axes), Along(into))
@@ -62,7 +62,7 @@ class Flatten(Reshaping):
 
     USAGE = "Flatten(x, T, E, into=K)"
 
-    def __new__(cls, *args, into=None, **other):
+    def __new__(cls, *args: Expr, into: Axis | None = None, **other: object) -> Expr:
         if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
             return cls.over(args[0], *(along.axes for along in args[1:]))
         if other:
@@ -111,7 +111,7 @@ class Unflatten(Reshaping):
 
     USAGE = "Unflatten(x, C, into=(G, K))"
 
-    def __new__(cls, *args, into=None, **other):
+    def __new__(cls, *args: Expr, into: Sequence[Axis] | None = None, **other: object) -> Expr:
         if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
             return cls.over(args[0], *(along.axes for along in args[1:]))
         written = f"Unflatten({', '.join(map(str, args))}, into={into})"

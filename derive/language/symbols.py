@@ -86,7 +86,7 @@ class Axes(Axis):
     __slots__ = ()
 
     @classmethod
-    def class_key(cls):
+    def class_key(cls) -> tuple[int, int, str]:
         """SymPy sorts it among the other axes, by its name."""
         return Axis.class_key()
 

@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+from typing import TYPE_CHECKING
+
+from sympy import Expr
 
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.names import checked_name
@@ -57,7 +60,7 @@ class ForwardMeta(type):
         cls.definition = _finished(body, name, _paragraph(body.get("__doc__")), place)
         return cls
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr:
         return block_call(cls, args, kwargs)
 
 
@@ -168,3 +171,7 @@ class Forward(metaclass=ForwardMeta):
     """
 
     definition: Definition
+
+    if TYPE_CHECKING:  # mypy asks for it, and not for `ForwardMeta.__call__`
+
+        def __new__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr: ...

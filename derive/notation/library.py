@@ -279,7 +279,7 @@ REMEDIES = {
 def _remedy(error: BaseException, module, remedies: Mapping[str, str] | None) -> str:
     sympys = remedies is None and getattr(module, "Sum", None) is sympy.Sum
     if sympys and isinstance(error, (TypeError, ValueError)):
-        return "Sum is SymPy's here: import Sum from derive, after SymPy"
+        return "Sum is SymPy's here: import Sum from gradform, after SymPy"
     known = REMEDIES if remedies is None else remedies
     return next((r for part, r in known.items() if part in str(error)), "mend that line")
 

@@ -33,7 +33,7 @@ class Reduced:
     none.
     """
 
-    def __init__(self, losses: Tensor, **divisors: Expr | float):
+    def __init__(self, losses: Expr, **divisors: Expr | float):
         if not isinstance(losses, Tensor) or losses.role != "statement":
             raise NotationError(
                 f"Reduced({losses}): that is no statement",

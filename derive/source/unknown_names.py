@@ -42,7 +42,7 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
     if own:
         return f"{name} is unknown", f"did you mean {own}?"
     if name in (*NODES, *DECLARATIONS):
-        return f"{name} is unknown here", f"import it: from derive import {name}"
+        return f"{name} is unknown here", f"import it: from gradform import {name}"
     if in_the_notation(name) != HAS and not is_pointwise(name):
         return f"{name} is unknown here, and not part of the notation", in_the_notation(name)
     if hasattr(sympy, name):

@@ -1,0 +1,42 @@
+"""As type checkers see it: a name in a class body is the tensor that its line declares."""
+
+from sympy import Expr
+
+from codegen.backwards.checking import assert_gradient as assert_gradient
+from codegen.importing.driver import from_torch as from_torch
+from derive.derivation import derive as derive
+from derive.found.findings import findings as findings
+from derive.language.errors import NotationError as NotationError
+from derive.language.errors import QuestionError as QuestionError
+from derive.language.errors import UndecidedError as UndecidedError
+from derive.language.errors import UnprovedError as UnprovedError
+from derive.language.kept_labels import Kept as Kept
+from derive.language.nodes import Broadcast as Broadcast
+from derive.language.nodes import Max as Max
+from derive.language.nodes import OneHot as OneHot
+from derive.language.nodes import Position as Position
+from derive.language.nodes import Rename as Rename
+from derive.language.nodes import Sum as Sum
+from derive.language.reshaping import Flatten as Flatten
+from derive.language.reshaping import Unflatten as Unflatten
+from derive.language.symbols import Axes as Axes
+from derive.language.symbols import Axis as Axis
+from derive.language.symbols import Tensor
+from derive.notation.forward import Forward as Forward
+from derive.notation.library import forward_from as forward_from
+from derive.notation.reduced import Reduced as Reduced
+from derive.orders.check import check as check
+from derive.proving.proved import Proved as Proved
+
+def Input(*axes: Axis, default: float | None = None, broadcast: bool = False) -> Tensor: ...
+def Given(*axes: Axis, default: float | None = None, broadcast: bool = False) -> Tensor: ...
+def Label(*axes: Axis, ignored: int | None = None) -> Tensor: ...
+def Size(axis: Axis) -> Axis: ...
+def Scalar(
+    default: float | Expr,
+    *,
+    above: float | Expr | None = None,
+    at_least: float | Expr | None = None,
+    below: float | Expr | None = None,
+    at_most: float | Expr | None = None,
+) -> Tensor: ...

@@ -1,0 +1,3 @@
+from derive import *  # noqa: F403
+
+__version__: str
